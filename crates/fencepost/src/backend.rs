@@ -17,6 +17,7 @@ use crate::error::Result;
 
 pub mod leaders;
 mod loss_bell;
+pub(crate) mod outage;
 mod pattern;
 mod polling;
 pub mod records;
@@ -64,10 +65,16 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// of the error is `Maybe`. Has no deadline: the caller drops the future.
     ///
     /// The default implementation polls [`try_acquire`](Self::try_acquire) with random pauses of up to 50 ms. Once it waits, it tolerates a
-    /// store that is unavailable or does not answer in time for up to 30 s, with pauses that grow to a second. Override it if the store can
-    /// wake its clients.
+    /// store that is unavailable or does not answer in time for up to [`max_outage`](Self::max_outage), with pauses that grow to a second.
+    /// Override it if the store can wake its clients.
     fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
         Box::pin(poll_until_granted(self, claim, wait))
+    }
+
+    /// Returns how long a wait tolerates a store that is unavailable or does not answer, once its owner stands in line. The waits for permits
+    /// and for read-write locks keep to it as well. The default is 30 s.
+    fn max_outage(&self) -> Duration {
+        outage::USUAL_LIMIT
     }
 
     /// Extends each lease so that it lasts at least the TTL of its claim from now on. Never shortens a lease, and never revives one that
@@ -139,6 +146,9 @@ pub struct Capabilities {
     pub leases: bool,
     /// The store keeps records beside its locks: [`Backend::records`] is not `None`.
     pub records: bool,
+    /// The store has semaphores and read-write locks: it keeps records, and reads of [`RecordKind::Shares`](records::RecordKind::Shares) come
+    /// with the [time](records::Snapshot::time) of the store.
+    pub shares: bool,
     /// A lease lasts to its end, even if the process that holds it ends before.
     pub lasting: bool,
 }
@@ -151,6 +161,7 @@ impl Capabilities {
             across_processes: false,
             leases: false,
             records: false,
+            shares: false,
             lasting: false,
         }
     }
@@ -180,6 +191,12 @@ impl Capabilities {
     #[must_use]
     pub const fn records(self, records: bool) -> Self {
         Self { records, ..self }
+    }
+
+    /// Sets whether [`shares`](Self::shares) is promised.
+    #[must_use]
+    pub const fn shares(self, shares: bool) -> Self {
+        Self { shares, ..self }
     }
 
     /// Sets whether [`lasting`](Self::lasting) is promised.

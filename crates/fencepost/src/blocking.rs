@@ -7,7 +7,7 @@
 //! A store is opened by its address with [`stores::open_blocking`](crate::stores::open_blocking) or
 //! [`StoreAddress::open_with_ttl_blocking`](crate::stores::StoreAddress::open_with_ttl_blocking), and with its own settings by the
 //! `open_blocking` of its builder. The following have no counterpart: the methods of [`Backend`] itself, and with them opening a store only
-//! to look at its locks or to release them; elections; what a store offers beside locks (`Sqlite::checkpoint`, `RedisRegister`, writes in
+//! to look at its locks or to release them; what a store offers beside locks (`Sqlite::checkpoint`, `RedisRegister`, writes in
 //! etcd while a lock is held); and `pg_tx`, because a transaction belongs to an async client. [`FencedCell`](crate::resource::FencedCell)
 //! and the gates for SQLite need no runtime.
 //!

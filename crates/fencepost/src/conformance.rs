@@ -39,6 +39,7 @@ use crate::backend::{Backend, Capabilities, Release};
 use crate::claim::{Claim, Grant, LockName, OwnerId};
 use crate::clock::BoxFuture;
 use crate::random::SystemRandom;
+use crate::testing::poll_at_most;
 
 /// The store under test, with two connections to it.
 #[derive(Debug, Clone)]
@@ -142,6 +143,13 @@ const LEASES: fn(Capabilities) -> bool = |capabilities| capabilities.leases;
 const FIFO: fn(Capabilities) -> bool = |capabilities| capabilities.fifo;
 /// Applies to stores that keep records beside their locks.
 const RECORDS: fn(Capabilities) -> bool = |capabilities| capabilities.records;
+/// Applies to stores that keep no records.
+const NO_RECORDS: fn(Capabilities) -> bool = |capabilities| !capabilities.records;
+/// Applies to stores with semaphores and read-write locks.
+const SHARES: fn(Capabilities) -> bool = |capabilities| capabilities.shares;
+/// Applies to stores that keep records and have no semaphores, because they have no clock that clients can ask.
+const NO_SHARES: fn(Capabilities) -> bool =
+    |capabilities| capabilities.records && !capabilities.shares;
 
 /// A TTL that does not end during a test.
 const LONG: Duration = Duration::from_secs(60);
@@ -149,6 +157,9 @@ const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(200);
 /// How long something that must happen may take. Generous, because machines are sometimes slow.
 const SOON: Duration = Duration::from_secs(20);
+
+/// If a future that waits for somebody else is not woken for this long, it makes no further progress.
+const NO_PROGRESS: Duration = Duration::from_millis(60);
 
 /// The label of every claim.
 const LABEL: &str = "conformance";
@@ -206,4 +217,10 @@ async fn eventually<F: Future<Output = bool>>(what: &str, mut condition: impl Fn
         }
     })
     .await;
+}
+
+/// Polls the future `polls` times and drops it. Returns whether it completed before; what it returned is dropped, too.
+async fn cut_off<F: Future>(polls: usize, future: F) -> bool {
+    let output = soon("the future", poll_at_most(polls, future)).await;
+    output.is_some()
 }

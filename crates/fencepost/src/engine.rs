@@ -32,8 +32,8 @@ mod hold;
 mod wanted;
 
 pub(crate) use duty::{Duty, Queued};
-pub(crate) use hold::Hold;
 pub use hold::ReleaseOutcome;
+pub(crate) use hold::{Hold, MakingWay};
 pub(crate) use wanted::Wanted;
 
 /// The settings of the builder.
@@ -100,7 +100,7 @@ pub(crate) struct Engine {
     /// A copy of [`Lines::closed`] that can be read without the mutex.
     closed: AtomicBool,
     closing: Notify,
-    /// The engine of elections and runs, with the same store and settings, but without hand-over. Created when it is first needed.
+    /// The engine of elections and of jobs that run once, with the same store and settings, but without hand-over. Created when it is first needed.
     twin: OnceLock<Arc<Engine>>,
     /// The engine of semaphores and read-write locks. Created when it is first needed.
     shares: OnceLock<SharesEngine>,
@@ -179,7 +179,10 @@ impl Engine {
     /// Returns the engine of semaphores and read-write locks. It ends with this one.
     pub(crate) fn shares(&self) -> &SharesEngine {
         let shares = self.shares.get_or_init(|| {
-            let shares = Arc::new(Shares::new(self.backend.clone()));
+            let shares = Arc::new(Shares::new(
+                self.backend.clone(),
+                self.settings.store_timeout,
+            ));
             let settings = Settings {
                 hand_over: HandOver::default().max_turns(0),
                 ..self.settings.clone()
@@ -213,6 +216,7 @@ impl Engine {
             let claim = wanted.claim(self.new_claim(&wanted.name));
             (self.key(&claim), Some(claim))
         } else {
+            debug_assert!(wanted.is_plain(), "tasks that share a line share a claim");
             let name = wanted.name;
             (LineKey { name, owner: None }, None)
         };

@@ -11,7 +11,7 @@ use crate::backend::Renewal;
 use crate::claim::{Claim, LockName, OwnerId};
 use crate::clock::{Clock, Moment, within};
 use crate::credential::Credential;
-use crate::engine::{Engine, Hold, ReleaseOutcome};
+use crate::engine::{Engine, Hold, MakingWay, ReleaseOutcome};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
 use crate::lease::{FailedRenewals, Lease, Lost, LostReason};
@@ -238,9 +238,15 @@ impl Guard {
         self.hold.lost_now()
     }
 
-    /// Ends this hold without a request: another hold has replaced its lease at the store.
-    pub(crate) fn was_replaced(self) {
-        self.leave();
+    /// Ends this hold, so that another one can replace its lease at the store. The guard must be the only one of its hold.
+    ///
+    /// # Errors
+    /// Returns an error if the lock is lost.
+    pub(crate) fn make_way(self) -> Result<MakingWay> {
+        self.check_held()?;
+        let error = self.lost_error();
+        let hold = Arc::into_inner(self.hold);
+        hold.and_then(Hold::make_way).ok_or(error)
     }
 
     /// Ends this hold at `limit`, however often the lease is renewed. The hold was just granted, and nobody relies on its validity yet.
@@ -415,7 +421,7 @@ impl LossHandle {
         &*self.engine.clock
     }
 
-    /// Tells the holder that the lock is lost. It is renewed no more, and released when the guard is dropped.
+    /// Tells the holder that the lock is lost. It is not renewed any more, and is released when the guard is dropped.
     pub(crate) fn lose(&self, reason: LostReason) {
         self.engine.lose(&self.lease, reason);
     }

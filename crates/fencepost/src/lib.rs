@@ -43,10 +43,28 @@
 //! [`Locker::acquire_all`] takes either all of the names or none of them. It always takes them in the same global order, so callers whose
 //! names overlap cannot deadlock. The [`MultiGuard`] has one fence per name, and is lost as soon as one of its names is lost.
 //!
+//! # Kinds of lock
+//! On top of the lock, there are other [kinds]: an [`Election`] has one leader with a value that everybody can see, a job that runs
+//! [`Once`] is not repeated for the same slot of its schedule, a [`Semaphore`] has several holders, and an [`RwLock`] has many readers.
+//!
+//! ```
+//! # use std::sync::Arc;
+//! # use fencepost::{Locker, stores::memory::Memory};
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> fencepost::Result<()> {
+//! # let locker = Locker::new(Arc::new(Memory::new()));
+//! let leadership = locker.election("scheduler")?.campaign("10.0.0.7:8080").await?;
+//! let permit = locker.semaphore("gpu", 4)?.acquire(1).await?;
+//! let reader = locker.rw_lock("config")?.read().await?;
+//! println!("term {}, device {}, fence {}", leadership.term(), permit.slot(), reader.fence());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Several holders
 //! A [`Semaphore`] has a number of permits, of which each holder has some, and an [`RwLock`] has many readers or one writer. Both make the same
 //! promises as a lock, and are served in order of arrival across all tasks and processes. They need a store that keeps records and has a
-//! clock: memory, SQLite or Redis. What their fences can protect differs: see [`resource`].
+//! clock: memory, SQLite, Redis or a table in Postgres. What their fences can protect differs: see [`resource`].
 //!
 //! # Platforms
 //! The crate needs a Unix system and is tested on Linux. `stores::sqlite` works on Linux only. A guard measures its validity with

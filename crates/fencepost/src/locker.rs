@@ -277,6 +277,28 @@ impl Locker {
         Ok((Self { engine }, shares.clone()))
     }
 
+    /// Checks that there is a runtime.
+    ///
+    /// # Errors
+    /// Returns an error if there is none.
+    pub(crate) fn check_context(&self) -> Result<()> {
+        self.engine.runtime(Operation::ReadRecord).map(drop)
+    }
+
+    /// Checks that this locker can be used here.
+    ///
+    /// # Errors
+    /// Returns an error if it was shut down, or if there is no runtime.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        self.engine.runtime_if_open().map(drop)
+    }
+
+    /// Completes when the locker was shut down, with the error that says so.
+    pub(crate) async fn closed(&self) -> Error {
+        self.engine.closed().await;
+        self.engine.closed_error()
+    }
+
     /// Returns the answer to a request that does not ask for a lock.
     ///
     /// # Errors

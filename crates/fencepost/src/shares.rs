@@ -16,6 +16,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::backend::records::Records;
 use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
@@ -50,24 +51,27 @@ pub struct Shares {
     inner: Arc<dyn Backend>,
     clock: Arc<dyn Clock>,
     owners: Owners,
+    /// How long a locker waits for the store. Names that are renewed in one call must not wait longer for each other.
+    store_timeout: Duration,
 }
 
 impl Shares {
-    /// Uses the records of `inner`.
+    /// Uses the records of `inner`, for a locker with this store timeout.
     #[cfg_attr(
         not(feature = "unstable-hooks"),
         allow(unreachable_pub, reason = "our own programs look at them")
     )]
-    pub fn new(inner: Arc<dyn Backend>) -> Self {
+    pub fn new(inner: Arc<dyn Backend>, store_timeout: Duration) -> Self {
         Self {
+            store_timeout,
             clock: inner.clock(),
             owners: Owners::default(),
             inner,
         }
     }
 
-    /// Returns the numbers of the permits that were granted to this owner here.
-    pub(crate) fn slots_of(&self, owner: OwnerId) -> Slots {
+    /// Returns the numbers of the permits that were granted to this owner here, or `None` if they have been released.
+    pub(crate) fn slots_of(&self, owner: OwnerId) -> Option<Slots> {
         self.owners.slots_of(owner)
     }
 
@@ -110,6 +114,10 @@ impl Backend for Shares {
 
     fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
         Box::pin(self.wait_for(claim, wait))
+    }
+
+    fn max_outage(&self) -> Duration {
+        self.inner.max_outage()
     }
 
     fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {

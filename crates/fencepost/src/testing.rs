@@ -27,6 +27,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use crate::backend::leaders::Leaders;
 use crate::backend::records::Records;
 use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
@@ -34,6 +35,7 @@ use crate::clock::{BoxFuture, Clock, Moment};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::mutex::lock;
 
+mod leaders;
 mod records;
 
 /// A clock that stands still until the test moves it.
@@ -371,11 +373,19 @@ impl Backend for FlakyStore {
         self.inner.renew_batch_size()
     }
 
+    fn max_outage(&self) -> Duration {
+        self.inner.max_outage()
+    }
+
     fn loss_bell(&self) -> Option<&LossBell> {
         self.inner.loss_bell()
     }
 
     fn records(&self) -> Option<&dyn Records> {
         self.inner.records().map(|_| self as &dyn Records)
+    }
+
+    fn leaders(&self) -> Option<&dyn Leaders> {
+        self.inner.leaders().map(|_| self as &dyn Leaders)
     }
 }

@@ -12,7 +12,8 @@ use tempfile::TempDir;
 
 fn main() {
     let is_about_records = |one: &&Requirement| {
-        one.applies_to(Capabilities::new().records(true)) && !one.applies_to(Capabilities::new())
+        one.applies_to(Capabilities::new().records(true).shares(true))
+            && !one.applies_to(Capabilities::new())
     };
     let tests = requirements().filter(is_about_records).flat_map(|one| {
         let run = move |store| {

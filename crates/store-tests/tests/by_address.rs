@@ -8,7 +8,7 @@ use fencepost::backend::records::{RecordKey, RecordKind, Records, Replaced};
 use fencepost::backend::{Release, Wait};
 use fencepost::blocking::Locker;
 use fencepost::stores::{self, KINDS, StoreAddress};
-use fencepost::{Backend, Claim, DEFAULT_TTL, Effect, Error, ErrorKind};
+use fencepost::{Backend, Claim, DEFAULT_TTL, Effect, Error, ErrorKind, LockName};
 use fencepost_store_tests::{LONG, NAME, assert_error, claim, claim_on, run, soon, test_program};
 use libtest_mimic::Trial;
 use tempfile::TempDir;
@@ -109,6 +109,7 @@ fn only_to_look(address: &StoreAddress) {
         };
         refuses_to_lock(&*looking, &held, refused).await;
         refused(&looking.release(&held).await.expect_err("a refusal"));
+        shows_what_it_keeps(&*looking, refused).await;
         sees(&*looking, &held).await;
         if let Some(records) = store.records() {
             shows_records(records, looking.records(), refused).await;
@@ -138,6 +139,22 @@ async fn shows_records(
     assert_eq!(names, std::slice::from_ref(&key.name));
     let replaced = looking.replace(&key, &seen, b"two", LONG).await;
     refused(&replaced.expect_err("a refusal"));
+}
+
+/// A store that says it keeps records shows them, and changes none.
+async fn shows_what_it_keeps(store: &dyn Backend, refused: impl Fn(&Error)) {
+    let records = store.records();
+    assert_eq!(records.is_some(), store.capabilities().records);
+    if let Some(records) = records {
+        let key = RecordKey {
+            kind: RecordKind::Shares,
+            name: LockName::new(NAME).expect("a name"),
+        };
+        let seen = records.read(&key).await.expect("an answer");
+        assert_eq!(seen.value, None);
+        let replaced = records.replace(&key, &seen, b"mine", LONG).await;
+        refused(&replaced.expect_err("a refusal"));
+    }
 }
 
 /// A store that was opened to release shows locks and releases them, and neither takes nor renews any.

@@ -192,7 +192,11 @@ where
         ("permits", Part::Permits { count: 1, of: 1 }),
         ("write", Part::Write),
     ];
-    let capabilities = capabilities.fifo(true).leases(true).records(false);
+    let capabilities = capabilities
+        .fifo(true)
+        .leases(true)
+        .records(false)
+        .shares(false);
     let tests = parts.map(|(what, part)| {
         let shared = move |store: StoreUnderTest| {
             let shared = store.with_locks_as(part);

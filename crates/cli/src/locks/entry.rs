@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fencepost::DEFAULT_STORE_TIMEOUT;
 use fencepost::backend::{Holder, Record, Waiter};
 use fencepost::shares::Shares;
 use fencepost::{Backend, LockName, Part};
@@ -103,7 +104,9 @@ pub(super) async fn read_all(
         .map(|listed| Entry::lock(listed.name, listed.record));
     let mut entries: Vec<Entry> = locks.collect();
     if backend.records().is_some() {
-        let shares = Shares::new(backend.clone()).list(pattern).await?;
+        let shares = Shares::new(backend.clone(), DEFAULT_STORE_TIMEOUT)
+            .list(pattern)
+            .await?;
         let shares = shares
             .into_iter()
             .filter_map(|listed| Entry::shares(listed.name, listed.record));
@@ -121,7 +124,9 @@ pub(super) async fn read_shares(
     if backend.records().is_none() {
         return Ok(None);
     }
-    let record = Shares::new(backend.clone()).inspect(name).await?;
+    let record = Shares::new(backend.clone(), DEFAULT_STORE_TIMEOUT)
+        .inspect(name)
+        .await?;
     Ok(record.and_then(|record| Entry::shares(name.as_str(), record)))
 }
 

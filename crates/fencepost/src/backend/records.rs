@@ -12,6 +12,8 @@ use crate::claim::LockName;
 use crate::clock::{BoxFuture, Moment};
 use crate::error::Result;
 
+pub(crate) mod attempts;
+
 /// Which kind of lock a record belongs to. Records of different kinds with the same name are different records.
 ///
 /// The variants are complete on purpose: a new one would be a breaking change for stores.

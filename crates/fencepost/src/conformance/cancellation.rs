@@ -1,9 +1,10 @@
 //! Requirements on cancellation: a future dropped at any point leaves no lock, no place in line and no task behind.
 
-use std::future::Future;
 use std::time::Duration;
 
-use super::{ALWAYS, LONG, StoreUnderTest, eventually, fresh_name, soon, table};
+use super::{
+    ALWAYS, LONG, NO_PROGRESS, StoreUnderTest, cut_off, eventually, fresh_name, soon, table,
+};
 use crate::claim::LockName;
 use crate::error::Result;
 use crate::guard::Guard;
@@ -28,8 +29,6 @@ enum Way {
     Within,
 }
 
-/// If a future that waits for a held lock is not woken for this long, it makes no further progress.
-const NO_PROGRESS: Duration = Duration::from_millis(60);
 /// After a cancellation, the lock must be free within this time, although its TTL is a minute.
 const FREE_WITHIN: Duration = Duration::from_secs(2);
 
@@ -69,13 +68,6 @@ async fn assert_free(rival: &Locker, name: &LockName) {
             .is_none()
     })
     .await;
-}
-
-/// Polls the future `polls` times and drops it. Returns whether it completed before.
-async fn cut_off<F: Future>(polls: usize, future: F) -> bool {
-    soon("the future", poll_at_most(polls, future))
-        .await
-        .is_some()
 }
 
 /// Does the same with a future that cannot complete because the lock stays held. Returns whether it stopped making progress before.

@@ -2,13 +2,12 @@
 
 mod slots;
 
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::{
-    ALWAYS, LEASES, LONG, Requirement, StoreUnderTest, eventually, fresh_name, soon, table,
+    ALWAYS, LEASES, LONG, Requirement, StoreUnderTest, cut_off, eventually, fresh_name, soon, table,
 };
 use crate::backend::Backend;
 use crate::claim::{Claim, LockName};
@@ -16,7 +15,6 @@ use crate::error::{ErrorKind, Result};
 use crate::kinds::once::{AfterCrash, Began, Finished, Once, Outcome, Run, Skipped, Stopped, Why};
 use crate::lease::LostReason;
 use crate::locker::Locker;
-use crate::testing::poll_at_most;
 
 table! {
     one_run_at_a_time: ALWAYS,
@@ -309,12 +307,6 @@ async fn others_stay_away_for_the_least_time_after_a_crash(store: StoreUnderTest
     // Its machine is gone: nobody renews or releases.
     drop(crashed);
     assert_kept_away(&store, &name, begun_at).await;
-}
-
-/// Polls the future `polls` times and drops it. Returns whether it completed before.
-async fn cut_off<F: Future>(polls: usize, future: F) -> bool {
-    let cut = soon("the future", poll_at_most(polls, future)).await;
-    cut.is_some()
 }
 
 async fn a_dropped_begin_leaves_no_lock(store: StoreUnderTest) {

@@ -13,6 +13,7 @@ use crate::testing::poll_at_most;
 
 table! {
     the_capabilities_say_whether_there_are_records: ALWAYS,
+    the_capabilities_say_whether_there_are_semaphores: RECORDS,
     an_absent_record_has_no_value_and_no_version: RECORDS,
     a_replacement_creates_the_record: RECORDS,
     an_outdated_replacement_changes_nothing: RECORDS,
@@ -76,6 +77,16 @@ async fn the_capabilities_say_whether_there_are_records(store: StoreUnderTest) {
             backend.capabilities().records,
             "records are there if they are promised"
         );
+    }
+}
+
+async fn the_capabilities_say_whether_there_are_semaphores(store: StoreUnderTest) {
+    let key = key(RecordKind::Shares, &fresh_name("time"));
+    for value in [&b"first"[..], b"second"] {
+        let seen = read(&store.other, &key).await;
+        let promised = store.other.capabilities().shares;
+        assert_eq!(seen.time.is_some(), promised, "semaphores need a time");
+        put(&store.one, &key, value).await;
     }
 }
 

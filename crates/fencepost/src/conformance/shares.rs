@@ -12,15 +12,52 @@ mod weights;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{LONG, Requirement, StoreUnderTest, eventually, fresh_name, soon};
+use super::{
+    LONG, NO_RECORDS, NO_SHARES, Requirement, StoreUnderTest, eventually, fresh_name, soon, table,
+};
 use crate::backend::{Backend, Record};
 use crate::claim::LockName;
 use crate::error::{ErrorKind, Result};
 use crate::kinds::{Permit, RwLock, Semaphore};
 use crate::locker::{Locker, LockerBuilder};
 
+table! {
+    a_store_without_records_has_no_semaphores: NO_RECORDS,
+    a_store_without_a_time_has_no_semaphores: NO_SHARES,
+}
+
+async fn a_store_without_records_has_no_semaphores(store: StoreUnderTest) {
+    let locker = Locker::new(store.one);
+    let errors = [
+        locker.semaphore(fresh_name("none"), 1).map(drop),
+        locker.rw_lock(fresh_name("none")).map(drop),
+    ];
+    for answer in errors {
+        let error = answer.expect_err("the store keeps no records");
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    }
+}
+
+async fn a_store_without_a_time_has_no_semaphores(store: StoreUnderTest) {
+    let locker = Locker::new(store.one);
+    let semaphore = locker.semaphore(fresh_name("no-time"), 1);
+    let semaphore = semaphore.expect("a store with records");
+    let lock = locker.rw_lock(fresh_name("no-time"));
+    let lock = lock.expect("a store with records");
+    let errors = [
+        semaphore.permits().await.map(drop),
+        semaphore.try_acquire(1).await.map(drop),
+        lock.write().await.map(drop),
+    ];
+    for answer in errors {
+        let error = answer.expect_err("leases cannot be counted");
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    }
+}
+
 pub(super) fn requirements() -> impl Iterator<Item = &'static Requirement> {
     [
+        REQUIREMENTS,
         semaphores::REQUIREMENTS,
         weights::REQUIREMENTS,
         rw_locks::REQUIREMENTS,
@@ -38,30 +75,22 @@ struct Stage {
 }
 
 impl Stage {
-    /// Returns `None` if the store has no clock that its clients can ask; it must say so then.
-    async fn new(store: &StoreUnderTest, what: &str) -> Option<Self> {
-        Self::with(store, what, |settings| settings.ttl(LONG)).await
+    fn new(store: &StoreUnderTest, what: &str) -> Self {
+        Self::with(store, what, |settings| settings.ttl(LONG))
     }
 
-    async fn with(
+    fn with(
         store: &StoreUnderTest,
         what: &str,
         set: impl Fn(LockerBuilder) -> LockerBuilder,
-    ) -> Option<Self> {
+    ) -> Self {
         let name = fresh_name(what);
         let locker = |backend: &Arc<dyn Backend>| {
             let locker = set(Locker::builder(backend.clone())).build();
             locker.expect("valid settings")
         };
         let (one, other) = (locker(&store.one), locker(&store.other));
-        let probe = one.semaphore(format!("{name}:probe"), 1).expect("records");
-        match probe.permits().await {
-            Ok(_) => Some(Self { name, one, other }),
-            Err(error) => {
-                assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
-                None
-            }
-        }
+        Self { name, one, other }
     }
 
     /// Returns the semaphore of this name on each connection.

@@ -97,7 +97,22 @@ impl Hold {
         }
     }
 
-    /// Ends this hold without a request to the store, and hands it to nobody: its lease ends by itself, or another one has replaced it.
+    /// Ends this hold, so that another one can replace its lease at the store: nobody renews the lease from now on, or reports its loss.
+    /// Returns `None` if the lock had been lost before.
+    pub(crate) fn make_way(mut self) -> Option<MakingWay> {
+        match self.end_as_usual() {
+            Ending::Release { next } => {
+                self.engine.deliver_duty(next);
+                Some(MakingWay {
+                    hold: self,
+                    is_replaced: false,
+                })
+            }
+            Ending::HandedOver | Ending::NotHeld => None,
+        }
+    }
+
+    /// Ends this hold without a request to the store, and hands it to nobody: its lease ends by itself.
     pub(crate) fn leave(mut self) {
         let nobody = HandOver::default().max_turns(0);
         if let Ending::Release { next } = self.end(&nobody) {
@@ -181,6 +196,27 @@ impl Drop for Hold {
             && let Ending::Release { next } = self.end_as_usual()
         {
             self.release_in_background(next);
+        }
+    }
+}
+
+/// A lease that another one is about to replace at the store. If this is dropped before, the lease is released in the background.
+pub(crate) struct MakingWay {
+    hold: Hold,
+    is_replaced: bool,
+}
+
+impl MakingWay {
+    pub(crate) fn was_replaced(mut self) {
+        self.is_replaced = true;
+    }
+}
+
+impl Drop for MakingWay {
+    fn drop(&mut self) {
+        if !self.is_replaced {
+            let Hold { engine, lease, .. } = &self.hold;
+            engine.reaper.give_back(lease.claim_to_release());
         }
     }
 }

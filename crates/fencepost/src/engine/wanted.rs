@@ -48,6 +48,11 @@ impl Wanted {
         self.with(|terms| terms.ttl = Some(ttl))
     }
 
+    /// Returns whether the task wants nothing but the name.
+    pub(super) fn is_plain(&self) -> bool {
+        self.part == Part::Whole && self.terms.is_none()
+    }
+
     fn with(mut self, set: impl FnOnce(&mut Terms)) -> Self {
         set(self.terms.get_or_insert_default());
         self

@@ -170,8 +170,8 @@ impl Election {
     /// ```
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`] if the value is longer than [`MAX_VALUE_BYTES`](Self::MAX_VALUE_BYTES) or the store keeps no values
-    /// and this one is not empty, and otherwise the errors of [`Locker::acquire`].
+    /// Returns [`ErrorKind::InvalidInput`] if the value is longer than [`MAX_VALUE_BYTES`](Self::MAX_VALUE_BYTES),
+    /// [`ErrorKind::Unsupported`] if the store keeps no values and this one is not empty, and otherwise the errors of [`Locker::acquire`].
     ///
     /// # Cancel safety
     /// The future can be dropped at any point. The candidate leaves the line. If it may have been elected, it resigns in the background.
@@ -327,7 +327,7 @@ impl Election {
              advisory locks keep values"
         );
         Error::new(
-            ErrorKind::InvalidInput,
+            ErrorKind::Unsupported,
             store,
             Operation::ReadRecord,
             message,
@@ -367,7 +367,7 @@ impl Election {
         until: Moment,
     ) -> Result<Option<Leadership>> {
         loop {
-            if !self.is_fit(manner, until).await {
+            if !self.is_fit(manner, until).await? {
                 return Ok(None);
             }
             let wanted = Wanted::from(self.name.clone()).with_value(value.clone());
@@ -385,10 +385,21 @@ impl Election {
     }
 
     /// Waits until this candidate is healthy. Returns `false` if it was not in time.
-    async fn is_fit(&self, manner: Manner, until: Moment) -> bool {
+    ///
+    /// # Errors
+    /// Returns an error if the locker was shut down, or if there is no runtime.
+    async fn is_fit(&self, manner: Manner, until: Moment) -> Result<bool> {
         let Some(health) = &self.health else {
-            return true;
+            return Ok(true);
         };
+        self.locker.check_open()?;
+        tokio::select! {
+            is_fit = self.is_fit_in_time(health, manner, until) => Ok(is_fit),
+            closed = self.locker.closed() => Err(closed),
+        }
+    }
+
+    async fn is_fit_in_time(&self, health: &HealthCheck, manner: Manner, until: Moment) -> bool {
         let clock = self.locker.clock();
         loop {
             if health.passes(clock).await {

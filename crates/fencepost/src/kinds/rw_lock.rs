@@ -302,11 +302,11 @@ impl WriteGuard {
     /// If the future is dropped, the lock is released in the background.
     pub async fn downgrade(self) -> Result<ReadGuard> {
         let Self { guard, lock } = self;
-        guard.check_held()?;
         let part = Part::ReadInPlaceOf(guard.owner());
+        let writer = guard.make_way()?;
         match lock.ask(part, Manner::Try, Moment::FAR).await? {
             Some(reader) => {
-                guard.was_replaced();
+                writer.was_replaced();
                 Ok(ReadGuard { guard: reader })
             }
             // The place of a writer is free for its reader; `None` would be a bug of the backend.

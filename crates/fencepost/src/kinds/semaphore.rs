@@ -19,7 +19,8 @@ use crate::shares::machine::Slots;
 
 impl Locker {
     /// Returns the semaphore of this name. `permits` is how many permits it has if nobody has used it before: the first use stores the
-    /// number, and whoever comes later finds it there ([`Semaphore::permits`], [`Semaphore::resize`]). This sends nothing to the store.
+    /// number, and whoever comes later finds it there ([`Semaphore::permits`], [`Semaphore::resize`]). Redis forgets it when nobody has used
+    /// the semaphore for a week. This sends nothing to the store.
     ///
     /// A lock and a semaphore of the same name have nothing to do with each other.
     ///
@@ -168,11 +169,14 @@ impl Semaphore {
         let part = Part::Permits { count, of: self.of };
         let wanted = Wanted::from(self.name.clone()).with_part(part);
         let asked = self.locker.ask_for(wanted, manner, until);
-        let guard = asked.await?;
-        Ok(guard.map(|guard| Permit {
-            slots: self.shares.slots_of(guard.owner()),
-            guard,
-        }))
+        let Some(guard) = asked.await? else {
+            return Ok(None);
+        };
+        // A shutdown on another thread may have released them just now. Without a number, the permit would be for somebody else's device.
+        match self.shares.slots_of(guard.owner()) {
+            Some(slots) => Ok(Some(Permit { guard, slots })),
+            None => Err(guard.lost_error()),
+        }
     }
 
     /// Returns how many permits there are, free or not.
@@ -222,7 +226,8 @@ impl Semaphore {
         Ok(permits.free)
     }
 
-    /// Changes the number of permits, for everybody who uses the semaphore.
+    /// Changes the number of permits, for everybody who uses the semaphore. On Redis, the change is forgotten when nobody has used the
+    /// semaphore for a week: change the number in [`Locker::semaphore`], too.
     ///
     /// A lower number takes nothing away from those who hold permits: what they give back is not granted again until no more than
     /// `permits` are out. Whoever waits for more than there are then gets an error.

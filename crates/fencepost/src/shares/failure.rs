@@ -2,7 +2,7 @@
 
 use super::machine::{Capacity, Impossible, Unreadable};
 use crate::claim::LockName;
-use crate::error::{Error, ErrorKind, Operation};
+use crate::error::{Effect, Error, ErrorKind, Operation};
 
 const OTHER_STORE: &str = "use a store that has both, such as SQLite, Redis or a table in Postgres";
 
@@ -41,12 +41,11 @@ pub(super) fn unreadable(
     Error::new(ErrorKind::Unusable, store, operation, message)
 }
 
-/// Returns the error of a replacement that others were faster with, again and again.
-pub(super) fn too_contended(store: &'static str, operation: Operation, name: &LockName) -> Error {
-    let message = format!(
-        "others kept changing the record of {name}; try again later, or spread the load over several names"
-    );
-    Error::new(ErrorKind::Unavailable, store, operation, message)
+/// Returns the error of a request of a waiter, or of the renewals of one name, that took too long.
+pub(super) fn unanswered(store: &'static str, operation: Operation) -> Error {
+    let message = "no answer in time: the store is silent, or others keep changing the record";
+    let error = Error::new(ErrorKind::Timeout, store, operation, message);
+    error.with_effect(Effect::Maybe)
 }
 
 /// Returns the error of a request that can never be granted.

@@ -31,8 +31,8 @@ struct Known {
     unanswered: Arc<AtomicU32>,
     /// The last place that it had in line.
     place: Option<Place>,
-    /// What it was granted.
-    slots: Slots,
+    /// The permits that it was granted; no number for a reader or a writer.
+    granted: Option<Slots>,
     /// When nothing of it can be left at the store.
     over_at: Moment,
 }
@@ -50,7 +50,7 @@ impl Owners {
         let known = Known {
             unanswered: Arc::default(),
             place: None,
-            slots: Slots::default(),
+            granted: None,
             over_at,
         };
         table.by_id.insert(owner, known);
@@ -69,14 +69,13 @@ impl Owners {
 
     pub(super) fn was_granted(&self, owner: OwnerId, slots: Slots) {
         if let Some(known) = lock(&self.0).by_id.get_mut(&owner) {
-            known.slots = slots;
+            known.granted = Some(slots);
         }
     }
 
-    pub(super) fn slots_of(&self, owner: OwnerId) -> Slots {
-        let table = lock(&self.0);
-        let known = table.by_id.get(&owner);
-        known.map(|known| known.slots.clone()).unwrap_or_default()
+    /// Returns what the owner was granted here, or `None` if it was granted nothing or has been released.
+    pub(super) fn slots_of(&self, owner: OwnerId) -> Option<Slots> {
+        lock(&self.0).by_id.get(&owner)?.granted.clone()
     }
 
     /// Returns whether every replacement of this owner was answered. `false` for an owner that asked elsewhere.
@@ -163,6 +162,20 @@ mod tests {
         assert!(!owners.is_answered(one), "the dropped one may take effect");
         owners.forget(one);
         assert!(!owners.is_answered(one));
+    }
+
+    #[test]
+    fn an_owner_without_a_grant_has_no_slots_not_the_first_one() {
+        let owners = Owners::default();
+        let owner = owner(1);
+        assert_eq!(owners.slots_of(owner), None, "it asked elsewhere");
+        owners.asks(owner, TTL, Moment::ZERO);
+        assert_eq!(owners.slots_of(owner), None, "it has no answer yet");
+        let slots = Slots::lowest_free(2, 4, std::iter::empty());
+        owners.was_granted(owner, slots.clone());
+        assert_eq!(owners.slots_of(owner), Some(slots));
+        owners.forget(owner);
+        assert_eq!(owners.slots_of(owner), None, "it was released");
     }
 
     #[test]

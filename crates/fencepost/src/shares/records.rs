@@ -4,26 +4,26 @@ use std::time::Duration;
 
 use super::machine::{Impossible, Roster};
 use super::{Shares, failure};
-use crate::backend::Backend;
+use crate::backend::records::attempts::{Attempts, too_contended};
 use crate::backend::records::{RecordKey, RecordKind, Replaced, Snapshot};
+use crate::backend::{Backend, Wait};
 use crate::claim::{LockName, OwnerId};
-use crate::clock::Moment;
-use crate::error::{Operation, Result};
-use crate::random::SystemRandom;
-use crate::retry::Schedule;
+use crate::clock::within;
+use crate::error::{Effect, Operation, Result};
 
 /// How long a store that forgets records must remember one that nobody uses: the number of permits, which somebody may have changed.
 const REMEMBER: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// How often others may be faster.
-const MAX_ATTEMPTS: u32 = 64;
-/// The longest pause before another attempt.
-const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+/// How long a request of a waiter may take. Whoever sends the first request of a wait limits it, but nobody else can limit the later ones.
+/// A little longer than the stores trust a silent connection, so that they have noticed it.
+const LATER_REQUEST: Duration = Duration::from_millis(2500);
 
 /// What is to be changed, for whom.
 pub(super) struct Subject<'a> {
     key: RecordKey,
     operation: Operation,
     owners: &'a [OwnerId],
+    /// Set if the owner waits.
+    wait: Option<&'a Wait>,
 }
 
 impl<'a> Subject<'a> {
@@ -32,7 +32,30 @@ impl<'a> Subject<'a> {
             key: key(name),
             operation,
             owners,
+            wait: None,
         }
+    }
+
+    /// Sets the wait of the owner, if it waits.
+    pub(super) fn with_wait(self, wait: Option<&'a Wait>) -> Self {
+        Self { wait, ..self }
+    }
+
+    /// Returns the answer to a request for this subject.
+    ///
+    /// # Errors
+    /// Returns an error if the request fails, or if its owner stands in line and there is no answer in time.
+    async fn answer<T>(
+        &self,
+        shares: &Shares,
+        request: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        if !self.wait.is_some_and(Wait::was_busy) {
+            return request.await;
+        }
+        let until = shares.clock.now() + LATER_REQUEST;
+        let answer = within(&*shares.clock, until, request).await;
+        answer.unwrap_or_else(|| Err(failure::unanswered(shares.store_name(), self.operation)))
     }
 }
 
@@ -89,9 +112,10 @@ impl Shares {
         mut decide: impl FnMut(&mut Reading) -> Result<Decision<T>, Impossible>,
     ) -> Result<(T, Reading)> {
         let Subject { key, operation, .. } = subject;
-        for attempt in 0..MAX_ATTEMPTS {
-            let started_at = self.clock.now();
-            let mut reading = self.read(key, *operation).await?;
+        let mut attempts = Attempts::new(&*self.clock);
+        while attempts.next().await {
+            let read = subject.answer(self, self.read(key, *operation));
+            let mut reading = read.await?;
             let decided = decide(&mut reading).map_err(|why| {
                 failure::impossible(self.store_name(), *operation, &key.name, why)
             })?;
@@ -99,16 +123,11 @@ impl Shares {
                 Decision::Keep(answer) => return Ok((answer, reading)),
                 Decision::Replace(answer) => answer,
             };
-            match self.replace(subject, &reading).await? {
-                Replaced::Yes => return Ok((answer, reading)),
-                Replaced::Outdated => self.pause(attempt, started_at).await,
+            if self.replace(subject, &reading).await?.is_done() {
+                return Ok((answer, reading));
             }
         }
-        Err(failure::too_contended(
-            self.store_name(),
-            *operation,
-            &key.name,
-        ))
+        Err(too_contended(self.store_name(), *operation, &key.name))
     }
 
     async fn replace(&self, subject: &Subject<'_>, reading: &Reading) -> Result<Replaced> {
@@ -116,27 +135,13 @@ impl Shares {
         let keep_for = REMEMBER.max(reading.lasts());
         let sent = self.owners.sends(subject.owners);
         let records = self.records(subject.operation)?;
-        let answer = records
-            .replace(&subject.key, &reading.snapshot, text.as_bytes(), keep_for)
-            .await
-            .map_err(|error| error.during(subject.operation));
-        if !matches!(&answer, Err(error) if error.effect() == crate::error::Effect::Maybe) {
+        let replaced = records.replace(&subject.key, &reading.snapshot, text.as_bytes(), keep_for);
+        let answer = subject.answer(self, replaced).await;
+        let answer = answer.map_err(|error| error.during(subject.operation));
+        if !matches!(&answer, Err(error) if error.effect() == Effect::Maybe) {
             sent.answered();
         }
         answer
-    }
-
-    /// Waits before another attempt, so that clients that collided do not do so again: not at all the first time, and then a random time
-    /// that grows with the time that an attempt takes.
-    async fn pause(&self, attempt: u32, started_at: Moment) {
-        let Some(retry) = attempt.checked_sub(1) else {
-            return;
-        };
-        let now = self.clock.now();
-        let took = now.saturating_duration_since(started_at);
-        let schedule = Schedule::full_jitter(took.max(Duration::from_millis(1)), LONGEST_PAUSE);
-        let pause = schedule.delay(retry, &SystemRandom);
-        self.clock.sleep_until(now + pause).await;
     }
 }
 

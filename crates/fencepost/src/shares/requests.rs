@@ -1,5 +1,7 @@
 //! The requests of a [`Backend`](crate::Backend) as changes of a record.
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
 
 use super::machine::{Asking, Capacity, Claimed, Impossible, Slots};
@@ -7,6 +9,7 @@ use super::records::{Decision, Reading, Subject, key};
 use super::{Shares, failure};
 use crate::backend::{Backend, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName, OwnerId, Part};
+use crate::clock::{Moment, within};
 use crate::error::{Operation, Result};
 
 /// The answer to a claim.
@@ -68,7 +71,7 @@ impl Shares {
         let owner = claim.owner;
         self.owners.asks(owner, claim.ttl, self.clock.now());
         let owners = [owner];
-        let subject = Subject::new(&claim.name, Operation::Acquire, &owners);
+        let subject = Subject::new(&claim.name, Operation::Acquire, &owners).with_wait(wait);
         let decide = |reading: &mut Reading| {
             let asking = match wait {
                 Some(_) => Asking::InLine(self.owners.place_of(owner)),
@@ -108,19 +111,47 @@ impl Shares {
         Asked::Granted(Grant::new(epoch, reading.snapshot.asked_at, claim.ttl))
     }
 
-    /// Renews the shares of each name in one replacement.
+    /// Renews the shares of each name in one replacement. A name for which that takes too long gets no answer, so that the others get theirs.
     pub(super) async fn renew_all(&self, claims: &[Claim]) -> Vec<Result<Renewal>> {
         let mut names: Vec<&LockName> = claims.iter().map(|claim| &claim.name).collect();
         names.sort_unstable();
         names.dedup();
+        let until = if names.len() > 1 {
+            self.clock.now() + self.longest_renewal(claims)
+        } else {
+            Moment::FAR
+        };
         let groups = names.into_iter().map(|name| {
             let of_it = claims.iter().enumerate();
             let of_it = of_it.filter(move |(_, claim)| claim.name == *name);
-            self.renew_those_of(name, of_it.collect())
+            self.renew_until(until, name, of_it.collect())
         });
         let mut answers: Vec<_> = join_all(groups).await.into_iter().flatten().collect();
         answers.sort_by_key(|(at, _)| *at);
         answers.into_iter().map(|(_, answer)| answer).collect()
+    }
+
+    /// Returns how long the names in one call may wait for each other: less than the keeper waits for the call.
+    fn longest_renewal(&self, claims: &[Claim]) -> Duration {
+        let ttls = claims.iter().map(|claim| claim.ttl);
+        let ttl = ttls.min().unwrap_or_default();
+        (ttl / 5).min(self.store_timeout * 4 / 5)
+    }
+
+    /// Renews these claims of one name. Returns each answer with the number of its claim, and an error for all of them if `until` comes first.
+    async fn renew_until(
+        &self,
+        until: Moment,
+        name: &LockName,
+        claims: Vec<(usize, &Claim)>,
+    ) -> Vec<(usize, Result<Renewal>)> {
+        let numbers: Vec<usize> = claims.iter().map(|(at, _)| *at).collect();
+        let renewed = within(&*self.clock, until, self.renew_those_of(name, claims)).await;
+        renewed.unwrap_or_else(|| {
+            let error = failure::unanswered(self.store_name(), Operation::Renew);
+            let answers = numbers.into_iter().map(|at| (at, Err(error.clone())));
+            answers.collect()
+        })
     }
 
     /// Renews these claims of one name. Returns each answer with the number of its claim.

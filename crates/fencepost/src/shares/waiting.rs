@@ -5,13 +5,11 @@ use std::time::Duration;
 use super::Shares;
 use super::records::{Reading, key};
 use super::requests::Asked;
-use crate::backend::Wait;
+use crate::backend::outage::Outage;
+use crate::backend::{Backend, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::error::{Operation, Result};
-use crate::stores::kit::outage::Outage;
 
-/// How long a wait tolerates a store that fails.
-const MAX_OUTAGE: Duration = Duration::from_secs(30);
 /// How long a waiter rests at most, in case the store could not tell it of a change.
 const LONGEST_NAP: Duration = Duration::from_secs(3);
 /// How long it rests at least before it looks again because of the time.
@@ -19,12 +17,12 @@ const SHORTEST_NAP: Duration = Duration::from_millis(1);
 
 impl Shares {
     pub(super) async fn wait_for(&self, claim: &Claim, wait: &Wait) -> Result<Grant> {
-        let mut outage = Outage::default();
+        let mut outage = Outage::on(&*self.clock);
         loop {
             match self.ask(claim, Some(wait)).await {
                 Ok(Asked::Granted(grant)) => return Ok(grant),
                 Ok(Asked::Waits { reading, joined }) => {
-                    outage = Outage::default();
+                    outage.end();
                     // Its own replacement is a change, too: it has to read the record again before it can rest.
                     if !joined {
                         self.rest(&claim.name, &reading).await?;
@@ -34,7 +32,8 @@ impl Shares {
                 Ok(Asked::Busy) => tokio::task::yield_now().await,
                 Err(error) => {
                     let is_transient = error.is_transient();
-                    outage.after(error, wait, is_transient, MAX_OUTAGE).await?;
+                    let longest = self.max_outage();
+                    outage.after(error, wait, is_transient, longest).await?;
                 }
             }
         }

@@ -66,6 +66,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use etcd_client::{ConnectOptions, GetOptions};
 
@@ -126,6 +127,7 @@ impl Etcd {
         across_processes: true,
         leases: true,
         records: true,
+        shares: false,
         lasting: true,
     };
 
@@ -235,6 +237,10 @@ impl Backend for Etcd {
 
     fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
         Box::pin(requests::acquire(&self.hub, claim, wait))
+    }
+
+    fn max_outage(&self) -> Duration {
+        self.hub.settings.max_outage
     }
 
     fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {

@@ -1,4 +1,4 @@
-//! Code that several stores share: opening from blocking code, certificates, the shared connection and its silence, bells of keys, outages,
+//! Code that several stores share: opening from blocking code, certificates, the shared connection and its silence, bells of keys,
 //! renewals of many claims, the turn window, and parts of addresses.
 
 #[cfg(all(
@@ -17,7 +17,6 @@ pub(crate) mod certificates;
 pub(crate) mod current_session;
 #[cfg(any(feature = "redis", feature = "postgres"))]
 pub(crate) mod key_bells;
-pub(crate) mod outage;
 pub(crate) mod percent;
 #[cfg(any(
     feature = "redis",

@@ -60,6 +60,7 @@ impl Memory {
         across_processes: false,
         leases: true,
         records: true,
+        shares: true,
         lasting: true,
     };
 

@@ -83,6 +83,7 @@
 //! - *Locks that share a session* end together with it: a stopped process keeps all of them for the longest of their TTLs.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
@@ -140,6 +141,7 @@ impl Postgres {
         across_processes: true,
         leases: true,
         records: false,
+        shares: false,
         lasting: false,
     };
 
@@ -261,6 +263,10 @@ impl Backend for Postgres {
             self.check_may_lock()?;
             requests::acquire(&self.hub, claim, wait).await
         })
+    }
+
+    fn max_outage(&self) -> Duration {
+        self.hub.settings.max_outage
     }
 
     fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {

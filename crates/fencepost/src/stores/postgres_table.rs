@@ -70,6 +70,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::backend::records::Records;
 use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal, Wait};
@@ -116,6 +117,7 @@ impl PostgresTable {
         across_processes: true,
         leases: true,
         records: true,
+        shares: true,
         lasting: true,
     };
 
@@ -209,6 +211,10 @@ impl Backend for PostgresTable {
 
     fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
         Box::pin(requests::acquire(&self.hub, claim, wait))
+    }
+
+    fn max_outage(&self) -> Duration {
+        self.hub.settings.max_outage
     }
 
     fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {

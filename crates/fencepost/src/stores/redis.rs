@@ -53,9 +53,10 @@
 //!
 //! **Records** ([`Records`]) are read and replaced by scripts. A version is 128 random bits. Their time is the server's, and the lowest epoch
 //! of a grant is that time in the units of the fence, so their epochs survive a loss of data on the same conditions as those of locks. A
-//! snapshot of an absent record creates nothing over a later connection, behind which there may be another server. Whoever waits for a
-//! change has the server announce it (`CLIENT TRACKING`), which needs no channel per name that would have to be given up again, and also
-//! tells of records that were deleted, evicted or flushed. An announcement that was lost costs a quarter of a second.
+//! snapshot replaces nothing over a later connection, behind which there may be another server. Whoever waits for a change has the server
+//! announce it (`CLIENT TRACKING`), which needs no channel per name that would have to be given up again, and also tells of records that were
+//! deleted, evicted or flushed. An announcement that was lost costs a quarter of a second. The record of a semaphore or read-write lock that
+//! nobody uses for a week is forgotten, and with it a number of permits that was [changed](crate::Semaphore::resize).
 //!
 //! **Versions.** This is layout 2. Earlier programs (layout 1) kept the last epoch as a string. The first request of this version converts
 //! it. From then on, programs of layout 1 are refused: their `INCR` fails with `WRONGTYPE`, without effect. What they hold or have half
@@ -82,6 +83,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use redis::Client;
 
@@ -136,6 +138,7 @@ impl Redis {
         across_processes: true,
         leases: true,
         records: true,
+        shares: true,
         lasting: true,
     };
 
@@ -217,6 +220,10 @@ impl Backend for Redis {
 
     fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
         Box::pin(requests::acquire(&self.hub, claim, wait))
+    }
+
+    fn max_outage(&self) -> Duration {
+        self.hub.settings.max_outage
     }
 
     fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {

@@ -86,6 +86,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
@@ -136,6 +137,7 @@ impl Redlock {
         across_processes: true,
         leases: true,
         records: false,
+        shares: false,
         lasting: true,
     };
 
@@ -227,6 +229,10 @@ impl Backend for Redlock {
 
     fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
         Box::pin(requests::acquire(&self.hub, claim, wait))
+    }
+
+    fn max_outage(&self) -> Duration {
+        self.hub.settings.max_outage
     }
 
     fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::backend::leaders::{Leaders, Proclamation, Standing};
 use crate::backend::records::{RecordKey, RecordKind, Records, Replaced, Snapshot};
 use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal};
 use crate::claim::{Claim, Grant, LockName};
@@ -35,11 +36,6 @@ impl Restricted {
             }
         };
         Error::new(ErrorKind::Unusable, self.store_name(), operation, message)
-    }
-
-    fn kept(&self) -> &dyn Records {
-        let records = self.store.records();
-        records.expect("`records` returns this only if the store has records")
     }
 }
 
@@ -83,12 +79,28 @@ impl Backend for Restricted {
     fn records(&self) -> Option<&dyn Records> {
         self.store.records().map(|_| self as &dyn Records)
     }
+
+    fn leaders(&self) -> Option<&dyn Leaders> {
+        self.store.leaders().map(|_| self as &dyn Leaders)
+    }
 }
 
-/// Records can be read, but not replaced, not even to release something.
+impl Restricted {
+    fn kept_records(&self) -> &dyn Records {
+        let records = self.store.records();
+        records.expect("`records` returns this only if the store has records")
+    }
+
+    fn kept_leaders(&self) -> &dyn Leaders {
+        let leaders = self.store.leaders();
+        leaders.expect("`leaders` returns this only if the store has leaders")
+    }
+}
+
+/// Whoever asks for the permits of a semaphore or for a leader only looks.
 impl Records for Restricted {
     fn read<'a>(&'a self, key: &'a RecordKey) -> BoxFuture<'a, Result<Snapshot>> {
-        self.kept().read(key)
+        self.kept_records().read(key)
     }
 
     fn replace<'a>(
@@ -102,10 +114,29 @@ impl Records for Restricted {
     }
 
     fn changed<'a>(&'a self, key: &'a RecordKey, seen: &'a Snapshot) -> BoxFuture<'a, ()> {
-        self.kept().changed(key, seen)
+        self.kept_records().changed(key, seen)
     }
 
     fn names<'a>(&'a self, kind: RecordKind) -> BoxFuture<'a, Result<Vec<LockName>>> {
-        self.kept().names(kind)
+        self.kept_records().names(kind)
+    }
+}
+
+impl Leaders for Restricted {
+    fn proclaim<'a>(
+        &'a self,
+        _: &'a Claim,
+        _: u64,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Proclamation>> {
+        Box::pin(async { Err(self.refused(Operation::ReplaceRecord)) })
+    }
+
+    fn leader<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Standing>> {
+        self.kept_leaders().leader(name)
+    }
+
+    fn changed<'a>(&'a self, name: &'a LockName, seen: &'a Standing) -> BoxFuture<'a, ()> {
+        self.kept_leaders().changed(name, seen)
     }
 }

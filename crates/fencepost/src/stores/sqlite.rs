@@ -131,6 +131,7 @@ impl Sqlite {
         across_processes: true,
         leases: true,
         records: true,
+        shares: true,
         lasting: true,
     };
 

@@ -114,6 +114,7 @@ impl Zookeeper {
         across_processes: true,
         leases: false,
         records: true,
+        shares: false,
         lasting: false,
     };
 
@@ -213,6 +214,10 @@ impl Backend for Zookeeper {
 
     fn acquire<'a>(&'a self, claim: &'a Claim, wait: &'a Wait) -> BoxFuture<'a, Result<Grant>> {
         Box::pin(requests::acquire(&self.hub, claim, wait))
+    }
+
+    fn max_outage(&self) -> Duration {
+        self.hub.settings.max_outage
     }
 
     fn renew<'a>(&'a self, claims: &'a [Claim]) -> BoxFuture<'a, Vec<Result<Renewal>>> {

@@ -131,7 +131,8 @@ impl Backend for Broken {
     }
     fn capabilities(&self) -> Capabilities {
         let all = Capabilities::new().fifo(true).leases(true);
-        all.across_processes(true).records(true).lasting(true)
+        let all = all.across_processes(true).lasting(true);
+        all.records(true).shares(true)
     }
     fn try_acquire<'a>(&'a self, claim: &'a Claim) -> Answer<'a, Option<Grant>> {
         self.breach.try_acquire(&self.store, claim)

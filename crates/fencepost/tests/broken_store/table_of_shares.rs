@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::records::ChecksFirst;
+use crate::breach::Nothing;
+use crate::records::{ChecksFirst, Reading, without_time};
 use crate::shares::{
     NothingIsRemoved, OneNameForEverything, Writing, one_permit_more, the_newest_first,
     the_number_of_before, waiters_want_more, with_a_late_end, with_an_early_end,
@@ -12,6 +13,37 @@ use crate::shares::{
 use crate::table::{Line, fails};
 
 pub(crate) const BREACHES_OF_SHARES: &[Line] = &[
+    // What a store without semaphores must not have.
+    (
+        || Arc::new(Nothing),
+        &[
+            fails(
+                "a_store_without_records_has_no_semaphores",
+                "the store keeps no records",
+            ),
+            fails(
+                "a_store_without_a_time_has_no_semaphores",
+                "leases cannot be counted",
+            ),
+            fails("a_store_without_values_says_so", "there are no values"),
+            fails(
+                "a_store_without_records_refuses_slots",
+                "there are no records",
+            ),
+        ],
+    ),
+    (
+        || {
+            Arc::new(Reading(|mut seen| {
+                without_time(&mut seen);
+                seen
+            }))
+        },
+        &[fails(
+            "the_capabilities_say_whether_there_are_semaphores",
+            "semaphores need a time",
+        )],
+    ),
     (
         || Arc::new(OneNameForEverything),
         &[fails(

@@ -8,9 +8,12 @@ use fencepost::backend::Backend;
 use fencepost::backend::records::{RecordKey, RecordKind};
 use fencepost::clock::Clock;
 use fencepost::kinds::election::{Election, Observed, Observer};
-use fencepost::testing::Fault;
+use fencepost::stores::memory::Memory;
+use fencepost::testing::{FakeClock, Fault, FlakyStore};
 use fencepost::{ErrorKind, Locker, LostReason, Operation};
+use futures_util::FutureExt;
 
+use crate::odd_store::OddStore;
 use crate::stage::{Stage, TTL};
 
 fn election(stage: &Stage) -> Election {
@@ -70,6 +73,31 @@ async fn a_candidate_that_cannot_write_its_value_gives_the_lock_back() {
 }
 
 #[tokio::test]
+async fn a_leader_whose_record_others_keep_changing_leads_when_they_stop() {
+    let clock = FakeClock::new();
+    let store = OddStore::new(clock.clone());
+    let locker = Locker::builder(store.clone()).ttl(TTL).build().unwrap();
+    let election = locker.election("hot").unwrap();
+    store.is_hot.store(true, Ordering::SeqCst);
+    let candidate = election.clone();
+    let campaign = tokio::spawn(async move { candidate.campaign("one").await });
+    let step = Duration::from_millis(100);
+    clock.advance_in_steps(TTL * 2, step).await;
+    assert!(!campaign.is_finished());
+    store.is_hot.store(false, Ordering::SeqCst);
+    clock.advance_in_steps(TTL, step).await;
+    let leadership = campaign.await.unwrap().unwrap();
+    store.is_hot.store(true, Ordering::SeqCst);
+    let proclaimed = tokio::spawn(async move { leadership.proclaim("two").await });
+    clock.advance_in_steps(TTL * 2, step).await;
+    let error = proclaimed.await.unwrap().unwrap_err();
+    assert!(
+        error.is_transient(),
+        "nobody has to repair anything: {error}"
+    );
+}
+
+#[tokio::test]
 async fn a_term_that_is_lost_before_the_value_is_written_is_followed_by_another() {
     let stage = Stage::new();
     stage
@@ -120,6 +148,76 @@ async fn a_shutdown_of_the_locker_ends_its_elections() {
     // One that is created afterwards is closed, too.
     let error = locker.election("other").unwrap().campaign("one").await;
     assert_eq!(error.unwrap_err().kind(), ErrorKind::Closed);
+}
+
+#[tokio::test]
+async fn a_shutdown_of_the_locker_ends_the_campaign_of_an_unhealthy_candidate() {
+    let stage = Stage::new();
+    let locker = stage.locker();
+    let election = locker.election("scheduler").unwrap();
+    let (unhealthy, count) = failing_from(election, 0, || Box::pin(async { false }));
+    let late = unhealthy.clone();
+    let campaign = tokio::spawn(async move { unhealthy.campaign("one").await });
+    stage.pass(Duration::from_secs(3)).await;
+    assert!(!campaign.is_finished());
+    locker.shutdown().await;
+    tokio::task::yield_now().await;
+    let error = stage.in_time(campaign).await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Closed);
+    let checks = count.load(Ordering::SeqCst);
+    let error = late.try_campaign("one").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Closed);
+    assert_eq!(count.load(Ordering::SeqCst), checks, "no check is made");
+}
+
+#[tokio::test]
+async fn a_shutdown_of_the_locker_ends_its_observers() {
+    let stage = Stage::new();
+    let locker = stage.locker();
+    let election = locker.election("scheduler").unwrap();
+    let mut observer = election.observe().unwrap();
+    assert!(matches!(next(&stage, &mut observer).await, Observed::None));
+    let watching = tokio::spawn(async move { (observer.next().await, observer) });
+    tokio::task::yield_now().await;
+    locker.shutdown().await;
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    assert!(watching.is_finished(), "told without any time passing");
+    let (mut observed, mut observer) = watching.await.unwrap();
+    for _ in 0..3 {
+        let Observed::Disconnected(error) = observed else {
+            panic!("{observed:?}");
+        };
+        assert_eq!(error.kind(), ErrorKind::Closed);
+        let before = stage.clock.now();
+        observed = next(&stage, &mut observer).await;
+        assert!(stage.clock.now() > before, "whoever goes on is not busy");
+    }
+    let error = election.leader().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Closed);
+}
+
+#[test]
+fn outside_a_runtime_there_is_an_error_not_a_panic() {
+    // With the real clock, waiting for the store outside a runtime would panic.
+    let store = FlakyStore::new(Arc::new(Memory::new()));
+    let election = Locker::new(store.clone()).election("scheduler").unwrap();
+    let mut observer = election.observe().unwrap();
+    store.fail_every(Operation::ReadRecord, Fault::Swallow);
+    let wrong = ErrorKind::WrongContext;
+    let error = election.leader().now_or_never().unwrap().unwrap_err();
+    assert_eq!(error.kind(), wrong);
+    for _ in 0..2 {
+        match observer.next().now_or_never().unwrap() {
+            Observed::Disconnected(error) => assert_eq!(error.kind(), wrong),
+            other => panic!("{other:?}"),
+        }
+    }
+    let (unhealthy, count) = failing_from(election, 0, || Box::pin(async { false }));
+    let error = unhealthy.campaign("one").now_or_never().unwrap();
+    assert_eq!(error.unwrap_err().kind(), wrong);
+    assert_eq!(count.load(Ordering::SeqCst), 0);
 }
 
 async fn next(stage: &Stage, observer: &mut Observer) -> Observed {
@@ -237,7 +335,7 @@ async fn a_check_that_fails_panics_or_hangs_ends_a_leadership() {
         let lost = stage.in_time(leadership.lost()).await;
         assert_eq!(lost.reason(), LostReason::Unhealthy);
         assert_eq!(count.load(Ordering::SeqCst), 5);
-        // It is renewed no more, but nobody else leads before it lets go or its lease ends.
+        // It is not renewed any more, but nobody else leads before it lets go or its lease ends.
         assert!(
             election(&stage)
                 .try_campaign("two")

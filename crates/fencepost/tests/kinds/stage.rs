@@ -13,14 +13,19 @@ const STEP: Duration = Duration::from_millis(100);
 pub(crate) struct Stage {
     pub(crate) clock: Arc<FakeClock>,
     pub(crate) store: Arc<FlakyStore>,
+    /// The store inside, which never fails.
+    pub(crate) memory: Arc<Memory>,
 }
 
 impl Stage {
     pub(crate) fn new() -> Self {
         let clock = FakeClock::new();
-        let memory = Memory::with_clock(clock.clone());
-        let store = FlakyStore::new(Arc::new(memory));
-        Self { clock, store }
+        let memory = Arc::new(Memory::with_clock(clock.clone()));
+        Self {
+            store: FlakyStore::new(memory.clone()),
+            clock,
+            memory,
+        }
     }
 
     pub(crate) fn locker(&self) -> Locker {

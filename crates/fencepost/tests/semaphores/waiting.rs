@@ -39,12 +39,12 @@ async fn a_waiter_sits_out_an_outage() {
     }
     assert!(held.release().await.is_released());
     let asked = stage.store.requests(Operation::ReadRecord);
-    // The pauses of an outage are real time.
     while stage.store.requests(Operation::ReadRecord) < asked + 3 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        stage.pass(Duration::from_millis(50)).await;
     }
     assert!(!waiting.is_finished());
     stage.store.heal();
+    stage.pass(Duration::from_secs(1)).await;
     let granted = waiting.await.expect("no panic");
     assert!(granted.is_ok(), "{granted:?}");
 }

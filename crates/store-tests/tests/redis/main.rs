@@ -72,6 +72,7 @@ const NETWORK: &[NamedTest] = tests![
     connections::a_black_hole_while_asking_again,
     "push_before_the_answer" = pushes::before_the_answer,
     silence::a_dead_connection_does_not_lose_a_lock,
+    silence::a_dead_connection_does_not_keep_a_waiter_from_its_permit,
     plain_clients::many_are_watched_on_a_long_road,
     restarts::a_loss_is_told_when_the_connection_ends,
 ];

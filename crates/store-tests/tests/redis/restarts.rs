@@ -17,11 +17,16 @@ pub(crate) fn a_loss_is_told_when_the_connection_ends() {
             locker.acquire("kept").await.unwrap(),
             locker.acquire(NAME).await.unwrap(),
         );
+        let permit = locker.semaphore("permit", 1).unwrap().acquire(1).await;
+        let permit = permit.unwrap();
         plain.does(&["DEL", NAME]);
+        plain.does(&["DEL", "fp:{permit}:shares:permit"]);
         plain.does(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
         plain.does(&["CLIENT", "KILL", "TYPE", "pubsub"]);
         // The next renewal is due after a third of the TTL.
         let told = soon("the loss", lost.lost()).await;
+        assert_eq!(told.reason(), LostReason::Gone);
+        let told = soon("the loss of the permit", permit.lost()).await;
         assert_eq!(told.reason(), LostReason::Gone);
         assert!(!kept.is_lost(), "the server still has it");
         assert!(kept.release().await.is_released());

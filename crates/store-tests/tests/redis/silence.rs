@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencepost::Guard;
+use fencepost::backend::records::{RecordKey, RecordKind};
 use fencepost::stores::redis::Redis;
+use fencepost::{Backend, Guard};
 use fencepost_rig::Signal;
 use fencepost_store_tests::redis::dies_silently;
 use fencepost_store_tests::silence::SilentServer;
 
-use crate::support::{LONG, NAME, Server, eventually, kept_for, locker, open, run};
+use crate::support::{LONG, NAME, Server, eventually, kept_for, locker, open, run, soon};
 
 impl SilentServer for Server {
     type Store = Redis;
@@ -71,4 +72,52 @@ pub(crate) fn a_dead_connection_does_not_lose_a_lock() {
         }
         server.wait_until_clean().await;
     });
+}
+
+/// A waiter whose connection dies silently, at whatever moment of its rest, asks over another one, and gets its permit.
+pub(crate) fn a_dead_connection_does_not_keep_a_waiter_from_its_permit() {
+    run(async {
+        const WAITERS: usize = 6;
+        let server = Server::start();
+        let near = server.store().await;
+        let held = locker(&near, LONG).semaphore(NAME, 1).unwrap();
+        let held = held.acquire(1).await.unwrap();
+        let mut waiting = Vec::new();
+        let mut proxies = Vec::new();
+        for number in 1..=WAITERS {
+            let proxy = server.proxy();
+            let far = locker(&open(proxy.address()).await, LONG);
+            let semaphore = far.semaphore(NAME, 1).unwrap();
+            waiting.push(tokio::spawn(async move {
+                let permit = semaphore.acquire(1).await.unwrap();
+                assert!(permit.release().await.is_released());
+            }));
+            eventually("a place in line", async || {
+                line_length(&near).await == number
+            })
+            .await;
+            proxies.push(proxy);
+            // So that they rest at different times.
+            tokio::time::sleep(Duration::from_millis(450)).await;
+        }
+        proxies.iter().for_each(dies_silently);
+        // Longer than any rest: whoever asks over the dead connection waits for the answer now.
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        assert!(held.release().await.is_released());
+        for waiting in waiting {
+            soon("a permit", waiting).await.unwrap();
+        }
+    });
+}
+
+/// Returns how many wait for permits of [`NAME`].
+async fn line_length(store: &Redis) -> usize {
+    let key = RecordKey {
+        kind: RecordKind::Shares,
+        name: NAME.try_into().unwrap(),
+    };
+    let seen = store.records().unwrap().read(&key).await.unwrap();
+    let text = String::from_utf8(seen.value.unwrap().to_vec()).unwrap();
+    let waits = text.lines().filter(|line| line.starts_with("waits "));
+    waits.count()
 }

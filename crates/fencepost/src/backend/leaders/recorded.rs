@@ -6,14 +6,13 @@
 use std::time::Duration;
 
 use super::{LeaderEntry, Proclamation, Standing};
+use crate::backend::records::attempts::{Attempts, too_contended};
 use crate::backend::records::{RecordKey, RecordKind, Records, Snapshot};
 use crate::backend::{Backend, Holder};
 use crate::claim::LockName;
 use crate::clock::within;
 use crate::error::{Error, ErrorKind, Operation, Result};
 
-/// How often the record may change between reading and replacing it before the store is to blame.
-const ATTEMPTS_MAX: u32 = 100;
 /// How long a standing counts as current without a notification. A leader that drops its leadership notifies nobody.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// The record has to last as long as the leader leads, even if it never proclaims another value.
@@ -39,7 +38,9 @@ impl<'a> RecordedLeaders<'a> {
         value: Option<&str>,
     ) -> Result<Proclamation> {
         let (key, wanted) = (&key(name), Content::new(epoch, value));
-        for _ in 0..ATTEMPTS_MAX {
+        let clock = self.backend.clock();
+        let mut attempts = Attempts::new(&*clock);
+        while attempts.next().await {
             let seen = self.records.read(key).await?;
             let current = self.content(&seen)?;
             // Even if it is there already, it is written again, so that an earlier proclamation cannot take effect later.
@@ -52,7 +53,8 @@ impl<'a> RecordedLeaders<'a> {
                 return Ok(Proclamation::Made);
             }
         }
-        Err(self.error("the record of the leader changes whenever it is looked at"))
+        let store = self.backend.store_name();
+        Err(too_contended(store, Operation::ReplaceRecord, name))
     }
 
     pub(super) async fn leader(&self, name: &LockName) -> Result<Standing> {

@@ -8,7 +8,7 @@ use super::{
     assert_free, began, complete, cut_off, finish, job, run, skipped, take_away, two_jobs,
 };
 use crate::claim::Claim;
-use crate::conformance::{ALWAYS, LONG, RECORDS, StoreUnderTest, fresh_name, soon, table};
+use crate::conformance::{LONG, NO_RECORDS, RECORDS, StoreUnderTest, fresh_name, soon, table};
 use crate::error::ErrorKind;
 use crate::kinds::once::{AfterCrash, Began, Finished, Once, Outcome, Run, Skipped, Why};
 
@@ -21,7 +21,7 @@ table! {
     a_slot_that_was_forgotten_is_refused: RECORDS,
     jobs_are_apart: RECORDS,
     a_dropped_finish_records_the_end_or_leaves_it_open: RECORDS,
-    a_store_without_records_refuses_slots: ALWAYS,
+    a_store_without_records_refuses_slots: NO_RECORDS,
 }
 
 /// Ends a run as a crash would: nothing is recorded, and the lock is free.
@@ -182,9 +182,6 @@ async fn a_dropped_finish_records_the_end_or_leaves_it_open(store: StoreUnderTes
 }
 
 async fn a_store_without_records_refuses_slots(store: StoreUnderTest) {
-    if store.capabilities().records {
-        return;
-    }
     let name = fresh_name("once-without");
     let [one, other] = two_jobs(&store, &name);
     let error = began(&one.slot("a"))

@@ -3,25 +3,18 @@
 use std::time::Duration;
 
 use super::{Stage, got, take};
-use crate::conformance::{LONG, RECORDS, StoreUnderTest, eventually, soon, table};
+use crate::conformance::{LONG, SHARES, StoreUnderTest, cut_off, eventually, soon, table};
 use crate::kinds::Semaphore;
 use crate::locker::Locker;
-use crate::testing::poll_at_most;
 
 table! {
-    a_dropped_wait_for_permits_leaves_nothing: RECORDS,
-    a_dropped_attempt_at_permits_leaves_nothing: RECORDS,
-    a_dropped_wait_to_write_leaves_nothing: RECORDS,
-    a_dropped_downgrade_leaves_nothing: RECORDS,
-    a_dropped_release_of_permits_still_releases: RECORDS,
-    permits_of_a_dead_process_are_granted_to_others: RECORDS,
-    waiters_of_a_dead_process_do_not_block_the_line: RECORDS,
-}
-
-/// Polls the future `polls` times and drops it. Returns whether it completed before; what it returned is dropped, too.
-async fn cut_off<F: Future>(polls: usize, future: F) -> bool {
-    let output = soon("the future", poll_at_most(polls, future)).await;
-    output.is_some()
+    a_dropped_wait_for_permits_leaves_nothing: SHARES,
+    a_dropped_attempt_at_permits_leaves_nothing: SHARES,
+    a_dropped_wait_to_write_leaves_nothing: SHARES,
+    a_dropped_downgrade_leaves_nothing: SHARES,
+    a_dropped_release_of_permits_still_releases: SHARES,
+    permits_of_a_dead_process_are_granted_to_others: SHARES,
+    waiters_of_a_dead_process_do_not_block_the_line: SHARES,
 }
 
 /// Checks that all permits can be had soon, and that nothing is left afterwards.
@@ -35,9 +28,7 @@ async fn assert_free(stage: &Stage, all: u32) {
 
 async fn a_dropped_wait_for_permits_leaves_nothing(store: StoreUnderTest) {
     for polls in 1.. {
-        let Some(stage) = Stage::new(&store, "cut-wait").await else {
-            return;
-        };
+        let stage = Stage::new(&store, "cut-wait");
         let [one, other] = stage.semaphores(2);
         let held = take(&other, 2).await;
         // The waiter behind must not lose its place with the one that is cut off.
@@ -56,9 +47,7 @@ async fn a_dropped_wait_for_permits_leaves_nothing(store: StoreUnderTest) {
 
 async fn a_dropped_attempt_at_permits_leaves_nothing(store: StoreUnderTest) {
     for polls in 1.. {
-        let Some(stage) = Stage::new(&store, "cut-try").await else {
-            return;
-        };
+        let stage = Stage::new(&store, "cut-try");
         let [one, _] = stage.semaphores(2);
         let done = cut_off(polls, one.try_acquire(1)).await;
         assert_free(&stage, 2).await;
@@ -70,9 +59,7 @@ async fn a_dropped_attempt_at_permits_leaves_nothing(store: StoreUnderTest) {
 
 async fn a_dropped_wait_to_write_leaves_nothing(store: StoreUnderTest) {
     for polls in 1.. {
-        let Some(stage) = Stage::new(&store, "cut-write").await else {
-            return;
-        };
+        let stage = Stage::new(&store, "cut-write");
         let [one, other] = stage.rw_locks();
         let reader = other.read().await.expect("an answer");
         let (done, behind, ()) = tokio::join!(
@@ -92,9 +79,7 @@ async fn a_dropped_wait_to_write_leaves_nothing(store: StoreUnderTest) {
 
 async fn a_dropped_downgrade_leaves_nothing(store: StoreUnderTest) {
     for polls in 1.. {
-        let Some(stage) = Stage::new(&store, "cut-downgrade").await else {
-            return;
-        };
+        let stage = Stage::new(&store, "cut-downgrade");
         let [one, other] = stage.rw_locks();
         let writer = one.write().await.expect("an answer");
         let done = cut_off(polls, writer.downgrade()).await;
@@ -109,9 +94,7 @@ async fn a_dropped_downgrade_leaves_nothing(store: StoreUnderTest) {
 
 async fn a_dropped_release_of_permits_still_releases(store: StoreUnderTest) {
     for polls in 1.. {
-        let Some(stage) = Stage::new(&store, "cut-release").await else {
-            return;
-        };
+        let stage = Stage::new(&store, "cut-release");
         let [one, _] = stage.semaphores(2);
         let permit = take(&one, 2).await;
         let done = cut_off(polls, permit.release()).await;
@@ -144,9 +127,7 @@ fn in_a_process_that_dies<W: Future>(
 
 async fn permits_of_a_dead_process_are_granted_to_others(store: StoreUnderTest) {
     const TTL: Duration = Duration::from_secs(1);
-    let Some(stage) = Stage::new(&store, "dead").await else {
-        return;
-    };
+    let stage = Stage::new(&store, "dead");
     let name = stage.name.clone();
     let store = store.clone();
     let dying = move || {
@@ -164,9 +145,7 @@ async fn permits_of_a_dead_process_are_granted_to_others(store: StoreUnderTest) 
 }
 
 async fn waiters_of_a_dead_process_do_not_block_the_line(store: StoreUnderTest) {
-    let Some(stage) = Stage::new(&store, "dead-waiters").await else {
-        return;
-    };
+    let stage = Stage::new(&store, "dead-waiters");
     let [one, other] = stage.semaphores(2);
     let held = take(&one, 2).await;
     let name = stage.name.clone();

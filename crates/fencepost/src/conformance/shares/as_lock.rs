@@ -7,6 +7,7 @@ use crate::claim::{Claim, Grant, LockName, Part};
 use crate::clock::{BoxFuture, Clock};
 use crate::conformance::StoreUnderTest;
 use crate::error::Result;
+use crate::locker::DEFAULT_STORE_TIMEOUT;
 use crate::shares::Shares;
 
 impl StoreUnderTest {
@@ -24,7 +25,7 @@ impl StoreUnderTest {
     /// ```
     pub fn with_locks_as(&self, part: Part) -> Option<Self> {
         let shared = |inner: &Arc<dyn Backend>| -> Option<Arc<dyn Backend>> {
-            let shares = Shares::new(inner.clone());
+            let shares = Shares::new(inner.clone(), DEFAULT_STORE_TIMEOUT);
             shares.check_supported().ok()?;
             Some(Arc::new(AsLock { shares, part }))
         };

@@ -7,18 +7,18 @@ use tokio::task::JoinHandle;
 
 use super::{NOT_LONG, Stage, got};
 use crate::claim::Part;
-use crate::conformance::{RECORDS, SHORT, StoreUnderTest, eventually, soon, table};
+use crate::conformance::{SHARES, SHORT, StoreUnderTest, eventually, soon, table};
 use crate::error::ErrorKind;
 use crate::kinds::{ReadGuard, RwLock, WriteGuard};
 
 table! {
-    readers_are_together_and_a_writer_is_alone: RECORDS,
-    readers_do_not_overtake_a_writer: RECORDS,
-    readers_between_writers_come_in_together: RECORDS,
-    nobody_reads_what_is_half_written: RECORDS,
-    a_downgrade_leaves_no_gap: RECORDS,
-    a_downgrade_lets_readers_in_that_wait_in_front: RECORDS,
-    a_lost_writer_cannot_become_a_reader: RECORDS,
+    readers_are_together_and_a_writer_is_alone: SHARES,
+    readers_do_not_overtake_a_writer: SHARES,
+    readers_between_writers_come_in_together: SHARES,
+    nobody_reads_what_is_half_written: SHARES,
+    a_downgrade_leaves_no_gap: SHARES,
+    a_downgrade_lets_readers_in_that_wait_in_front: SHARES,
+    a_lost_writer_cannot_become_a_reader: SHARES,
 }
 
 async fn reads(lock: &RwLock) -> ReadGuard {
@@ -44,9 +44,7 @@ fn writing(lock: &RwLock) -> JoinHandle<WriteGuard> {
 }
 
 async fn readers_are_together_and_a_writer_is_alone(store: StoreUnderTest) {
-    let Some(stage) = Stage::new(&store, "rw").await else {
-        return;
-    };
+    let stage = Stage::new(&store, "rw");
     let [one, other] = stage.rw_locks();
     let readers = [reads(&one).await, reads(&other).await, reads(&one).await];
     assert!(
@@ -78,9 +76,7 @@ async fn readers_are_together_and_a_writer_is_alone(store: StoreUnderTest) {
 }
 
 async fn readers_do_not_overtake_a_writer(store: StoreUnderTest) {
-    let Some(stage) = Stage::new(&store, "rw-fair").await else {
-        return;
-    };
+    let stage = Stage::new(&store, "rw-fair");
     let [one, other] = stage.rw_locks();
     let reader = reads(&one).await;
     let writer = writing(&other);
@@ -103,9 +99,7 @@ async fn readers_do_not_overtake_a_writer(store: StoreUnderTest) {
 }
 
 async fn readers_between_writers_come_in_together(store: StoreUnderTest) {
-    let Some(stage) = Stage::new(&store, "rw-together").await else {
-        return;
-    };
+    let stage = Stage::new(&store, "rw-together");
     let [one, other] = stage.rw_locks();
     let first = writes(&one).await;
     let mut readers = Vec::new();
@@ -128,9 +122,7 @@ async fn readers_between_writers_come_in_together(store: StoreUnderTest) {
 
 async fn nobody_reads_what_is_half_written(store: StoreUnderTest) {
     const TURNS: u64 = 12;
-    let Some(stage) = Stage::new(&store, "rw-load").await else {
-        return;
-    };
+    let stage = Stage::new(&store, "rw-load");
     let pair = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
     let locks = stage.rw_locks();
     let tasks = (0..6).map(|task| {
@@ -166,9 +158,7 @@ async fn nobody_reads_what_is_half_written(store: StoreUnderTest) {
 }
 
 async fn a_downgrade_leaves_no_gap(store: StoreUnderTest) {
-    let Some(stage) = Stage::new(&store, "downgrade").await else {
-        return;
-    };
+    let stage = Stage::new(&store, "downgrade");
     let [one, other] = stage.rw_locks();
     let written = Arc::new(AtomicU64::new(0));
     let rival = tokio::spawn({
@@ -203,9 +193,7 @@ async fn a_downgrade_leaves_no_gap(store: StoreUnderTest) {
 }
 
 async fn a_downgrade_lets_readers_in_that_wait_in_front(store: StoreUnderTest) {
-    let Some(stage) = Stage::new(&store, "downgrade-line").await else {
-        return;
-    };
+    let stage = Stage::new(&store, "downgrade-line");
     let [one, other] = stage.rw_locks();
     let writer = writes(&one).await;
     let before = reading(&other);
@@ -223,9 +211,7 @@ async fn a_downgrade_lets_readers_in_that_wait_in_front(store: StoreUnderTest) {
 
 async fn a_lost_writer_cannot_become_a_reader(store: StoreUnderTest) {
     let set = |settings: crate::LockerBuilder| settings.ttl(SHORT).keep_alive(false);
-    let Some(stage) = Stage::with(&store, "downgrade-lost", set).await else {
-        return;
-    };
+    let stage = Stage::with(&store, "downgrade-lost", set);
     let [one, other] = stage.rw_locks();
     let writer = writes(&one).await;
     eventually("the lease ends", || async { writer.is_lost() }).await;

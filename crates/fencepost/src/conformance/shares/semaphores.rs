@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{NOT_LONG, Stage, got, take};
 use crate::claim::Part;
-use crate::conformance::{LONG, RECORDS, SHORT, StoreUnderTest, eventually, soon, table};
+use crate::conformance::{LONG, SHARES, SHORT, StoreUnderTest, eventually, soon, table};
 use crate::credential::Credential;
 use crate::engine::ReleaseOutcome;
 use crate::error::ErrorKind;
@@ -16,23 +16,21 @@ use crate::lease::LostReason;
 use crate::mutex::lock;
 
 table! {
-    permits_are_given_out_until_none_is_left: RECORDS,
-    a_semaphore_and_a_lock_of_one_name_are_apart: RECORDS,
-    a_name_is_of_one_kind: RECORDS,
-    no_two_holders_have_the_same_slot: RECORDS,
-    every_slot_sees_growing_fences: RECORDS,
-    waiters_for_permits_are_served_in_order: RECORDS,
-    permits_are_kept_alive_beyond_their_ttl: RECORDS,
-    a_permit_that_ends_is_lost_and_granted_to_another: RECORDS,
-    a_permit_that_is_released_by_force_is_lost: RECORDS,
-    inspect_shows_every_permit: RECORDS,
-    a_shutdown_gives_permits_back: RECORDS,
+    permits_are_given_out_until_none_is_left: SHARES,
+    a_semaphore_and_a_lock_of_one_name_are_apart: SHARES,
+    a_name_is_of_one_kind: SHARES,
+    no_two_holders_have_the_same_slot: SHARES,
+    every_slot_sees_growing_fences: SHARES,
+    waiters_for_permits_are_served_in_order: SHARES,
+    permits_are_kept_alive_beyond_their_ttl: SHARES,
+    a_permit_that_ends_is_lost_and_granted_to_another: SHARES,
+    a_permit_that_is_released_by_force_is_lost: SHARES,
+    inspect_shows_every_permit: SHARES,
+    a_shutdown_gives_permits_back: SHARES,
 }
 
 async fn permits_are_given_out_until_none_is_left(store: StoreUnderTest) {
-    let Some(stage) = Stage::new(&store, "permits").await else {
-        return;
-    };
+    let stage = Stage::new(&store, "permits");
     let [one, other] = stage.semaphores(2);
     assert_eq!(one.available().await.expect("an answer"), 2);
     let first = take(&one, 1).await;
@@ -61,9 +59,7 @@ async fn permits_are_given_out_until_none_is_left(store: StoreUnderTest) {
 }
 
 async fn a_semaphore_and_a_lock_of_one_name_are_apart(store: StoreUnderTest) {
-    let Some(stage) = Stage::new(&store, "apart").await else {
-        return;
-    };
+    let stage = Stage::new(&store, "apart");
     let [one, _] = stage.semaphores(1);
     let permit = take(&one, 1).await;
     let lock = got(stage.other.try_acquire(&stage.name).await);
@@ -72,9 +68,7 @@ async fn a_semaphore_and_a_lock_of_one_name_are_apart(store: StoreUnderTest) {
 }
 
 async fn a_name_is_of_one_kind(store: StoreUnderTest) {
-    let Some(stage) = Stage::new(&store, "kind").await else {
-        return;
-    };
+    let stage = Stage::new(&store, "kind");
     let [one, _] = stage.semaphores(1);
     drop(take(&one, 1).await);
     let [lock, other] = stage.rw_locks();
@@ -119,9 +113,7 @@ async fn under_load(
 
 async fn no_two_holders_have_the_same_slot(store: StoreUnderTest) {
     const PERMITS: u32 = 3;
-    let Some(stage) = Stage::new(&store, "slots").await else {
-        return;
-    };
+    let stage = Stage::new(&store, "slots");
     let holders: Arc<Mutex<BTreeMap<u32, Fence>>> = Arc::default();
     let out = holders.clone();
     under_load(&stage, PERMITS, move |permit| {
@@ -139,9 +131,7 @@ async fn no_two_holders_have_the_same_slot(store: StoreUnderTest) {
 }
 
 async fn every_slot_sees_growing_fences(store: StoreUnderTest) {
-    let Some(stage) = Stage::new(&store, "slot-fences").await else {
-        return;
-    };
+    let stage = Stage::new(&store, "slot-fences");
     let highest: Mutex<BTreeMap<u32, Credential>> = Mutex::default();
     under_load(&stage, 2, move |permit| {
         for (slot, credential) in permit.credentials() {
@@ -161,9 +151,7 @@ async fn every_slot_sees_growing_fences(store: StoreUnderTest) {
 async fn waiters_for_permits_are_served_in_order(store: StoreUnderTest) {
     // A waiter that does not answer for a while is passed over, because it may be dead. On a slow machine that may be any waiter.
     for _ in 0..10 {
-        let Some(stage) = Stage::new(&store, "permit-order").await else {
-            return;
-        };
+        let stage = Stage::new(&store, "permit-order");
         let semaphores = stage.semaphores(1);
         let first = take(&semaphores[0], 1).await;
         let served = Arc::new(Mutex::new(Vec::new()));
@@ -199,9 +187,7 @@ async fn permits_are_kept_alive_beyond_their_ttl(store: StoreUnderTest) {
     // Long enough for a slow machine to renew in time.
     const TTL: Duration = Duration::from_secs(1);
     for _ in 0..10 {
-        let Some(stage) = Stage::with(&store, "kept", |settings| settings.ttl(TTL)).await else {
-            return;
-        };
+        let stage = Stage::with(&store, "kept", |settings| settings.ttl(TTL));
         let [one, other] = stage.semaphores(2);
         let permits = [take(&one, 1).await, take(&one, 1).await];
         let got = got(other.acquire_within(1, TTL * 2).await);
@@ -216,9 +202,7 @@ async fn permits_are_kept_alive_beyond_their_ttl(store: StoreUnderTest) {
 
 async fn a_permit_that_ends_is_lost_and_granted_to_another(store: StoreUnderTest) {
     let set = |settings: crate::LockerBuilder| settings.ttl(SHORT).keep_alive(false);
-    let Some(stage) = Stage::with(&store, "ends", set).await else {
-        return;
-    };
+    let stage = Stage::with(&store, "ends", set);
     let [one, other] = stage.semaphores(1);
     let permit = take(&one, 1).await;
     assert!(permit.valid_for() <= SHORT);
@@ -238,9 +222,7 @@ async fn a_permit_that_ends_is_lost_and_granted_to_another(store: StoreUnderTest
 async fn a_permit_that_is_released_by_force_is_lost(store: StoreUnderTest) {
     const TTL: Duration = Duration::from_secs(1);
     for _ in 0..10 {
-        let Some(stage) = Stage::with(&store, "forced", |settings| settings.ttl(TTL)).await else {
-            return;
-        };
+        let stage = Stage::with(&store, "forced", |settings| settings.ttl(TTL));
         let [one, _] = stage.semaphores(2);
         let (permit, kept) = (take(&one, 1).await, take(&one, 1).await);
         let (_, shares) = stage.other.shares().expect("records");
@@ -260,11 +242,7 @@ async fn a_permit_that_is_released_by_force_is_lost(store: StoreUnderTest) {
 }
 
 async fn inspect_shows_every_permit(store: StoreUnderTest) {
-    let Some(stage) =
-        Stage::with(&store, "shown", |settings| settings.ttl(LONG).label("ci-7")).await
-    else {
-        return;
-    };
+    let stage = Stage::with(&store, "shown", |settings| settings.ttl(LONG).label("ci-7"));
     let [one, other] = stage.semaphores(3);
     let (first, second) = (take(&one, 2).await, take(&other, 1).await);
     let waiting = waiting(&other, 3);
@@ -296,9 +274,7 @@ fn waiting(semaphore: &Semaphore, count: u32) -> tokio::task::JoinHandle<()> {
 }
 
 async fn a_shutdown_gives_permits_back(store: StoreUnderTest) {
-    let Some(stage) = Stage::new(&store, "shutdown").await else {
-        return;
-    };
+    let stage = Stage::new(&store, "shutdown");
     let [one, other] = stage.semaphores(2);
     let permits = [take(&one, 1).await, take(&one, 1).await];
     let waits = {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::store::Seen;
 use super::{Election, Leader};
 use crate::backend::leaders::Standing;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::fence::Fence;
 
 /// The shortest time between two questions to the store.
@@ -22,7 +22,8 @@ pub enum Observed {
     Leader(Leader),
     /// Nobody leads, or the leader has not written its value yet.
     None,
-    /// The store does not answer, so nobody can tell who leads. The observer asks again until it does.
+    /// The store does not answer, so nobody can tell who leads. The observer asks again until it does. If the error is
+    /// [`ErrorKind::Closed`], the locker was shut down, and nothing else will come.
     Disconnected(Error),
 }
 
@@ -32,10 +33,17 @@ impl Observed {
             (Self::Leader(one), Self::Leader(other)) => {
                 (one.term, &one.value) == (other.term, &other.value)
             }
-            (Self::None, Self::None) | (Self::Disconnected(_), Self::Disconnected(_)) => true,
+            (Self::None, Self::None) => true,
+            // What is over for good is said every time.
+            (Self::Disconnected(_), Self::Disconnected(error)) => !is_final(error),
             _ => false,
         }
     }
+}
+
+/// Returns whether nothing can come after this error.
+fn is_final(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Closed | ErrorKind::WrongContext)
 }
 
 /// Reports who leads: first the current state, then every newer one. [`Election::observe`] creates it.
@@ -87,12 +95,17 @@ impl Observer {
     /// # Ok(()) }
     /// ```
     ///
+    /// After a [shutdown](crate::Locker::shutdown) of the locker, and outside a Tokio runtime, each call returns an
+    /// [`Observed::Disconnected`] that says so.
+    ///
     /// # Cancel safety
     /// If the future is dropped, nothing is lost: the next call returns what this one would have returned, or a newer state.
     pub async fn next(&mut self) -> Observed {
         loop {
-            self.until_due().await;
-            let asked = self.ask().await;
+            let asked = match self.until_due().await {
+                Ok(()) => self.ask().await,
+                Err(error) => Err(error),
+            };
             if let Some(news) = self.take_in(asked) {
                 return news;
             }
@@ -100,7 +113,19 @@ impl Observer {
     }
 
     /// Waits until it makes sense to ask.
-    async fn until_due(&self) {
+    ///
+    /// # Errors
+    /// Returns an error if nothing can be asked any more. The next time, it pauses before, so that a caller that does not give up is not busy.
+    async fn until_due(&self) -> Result<()> {
+        self.election.locker.check_context()?;
+        tokio::select! {
+            () = self.pause() => {}
+            _closed = self.election.locker.closed(), if self.failures == 0 => {}
+        }
+        self.election.locker.check_open()
+    }
+
+    async fn pause(&self) {
         let clock = self.election.locker.clock();
         if self.failures > 0 {
             let pause = PAUSE_MIN * 2_u32.saturating_pow(self.failures.min(10));

@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use super::Once;
 use super::journal::{Journal, Refusal, State, Unreadable, Wanted};
+use crate::backend::records::attempts::{Attempts, too_contended};
 use crate::backend::records::{RecordKey, RecordKind, Records, Replaced, Snapshot};
 use crate::clock::{Moment, unix_millis};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
 
-/// How often the record may change between reading and replacing it before the store is to blame.
-const ATTEMPTS_MAX: u32 = 100;
 /// The pause after a request that failed.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The largest record: less than the limits of ZooKeeper (1 MiB) and etcd (1.5 MiB), and room for several thousand slots.
@@ -123,17 +122,18 @@ impl<'a> JobRecord<'a> {
     where
         F: Future<Output = Result<Option<T>>>,
     {
-        for _ in 0..ATTEMPTS_MAX {
+        let locker = &self.once.locker;
+        let mut attempts = Attempts::new(locker.clock());
+        while attempts.next().await {
             if let Some(decision) = self.patiently(&attempt).await? {
                 return Ok(decision);
             }
         }
-        Err(self.error(
-            ErrorKind::Unavailable,
-            format!(
-                "others kept changing the record of {}; try again later",
-                self.once.name
-            ),
+        let store = locker.backend().store_name();
+        Err(too_contended(
+            store,
+            Operation::ReplaceRecord,
+            &self.once.name,
         ))
     }
 

@@ -11,10 +11,10 @@ use super::owners::Leases;
 use super::turns::in_turn;
 use super::waiting;
 use super::watch_stream::watch_over;
+use crate::backend::outage::Outage;
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
 use crate::error::{Effect, Error, Operation, Result};
-use crate::stores::kit::outage::Outage;
 
 /// How many renewals are in progress at the same time.
 const RENEWALS_AT_ONCE: usize = 64;
@@ -61,7 +61,7 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
             Ok(Outcome::Behind(behind)) => {
                 wait.report_busy();
                 has_waited = true;
-                outage = Outage::default();
+                outage.end();
                 waiting::until_gone(hub, claim, &behind).await
             }
             Err(error) => Err(error),

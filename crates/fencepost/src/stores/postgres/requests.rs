@@ -12,13 +12,13 @@ use super::seat::{LastRequest, Seat};
 use super::session::LONGEST_LEASE;
 use super::view::SessionRow;
 use super::{STORE, failure, statements};
+use crate::backend::outage::Outage;
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock};
 use crate::error::{Effect, Error, ErrorKind, Operation, Result};
 use crate::random::{Random, SystemRandom};
 use crate::retry::Schedule;
-use crate::stores::kit::outage::Outage;
 
 /// How often a client asks that has no session to wait with: the shortest and the longest pause.
 const POLL: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
@@ -65,7 +65,7 @@ pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Gra
             Ok(Some(grant)) => return Ok(grant),
             Ok(None) => {
                 wait.report_busy();
-                outage = Outage::default();
+                outage.end();
                 let pause = POLL.0 + schedule.delay(polls, random);
                 BootClock.sleep_until(BootClock.now() + pause).await;
                 polls = polls.saturating_add(1);
@@ -85,7 +85,7 @@ async fn wait_once(
     claim: &Claim,
     key: i64,
     wait: &Wait,
-    outage: &mut Outage,
+    outage: &mut Outage<'_>,
 ) -> Result<Option<Grant>> {
     loop {
         let seat = match hub.place(claim, key).await? {
@@ -105,7 +105,7 @@ async fn wait_once(
                 Ok(None) => {
                     wait.report_busy();
                     // The server answers. If it fails while we stand in its line, that is a new outage.
-                    *outage = Outage::default();
+                    outage.end();
                     if !hub.wait(&seat) {
                         hub.refused(&seat);
                         return Ok(None);

@@ -247,7 +247,7 @@ async fn names(hub: &Arc<Hub>, kind: RecordKind) -> Result<Vec<LockName>> {
     let prepared = Prepared::get(hub, Operation::ReadRecord).await?;
     let rows = prepared.ask(|all| &all.names, &[&kind.as_str()]).await?;
     let name = |row: &Row| LockName::new(row.try_get(0).ok()?).ok();
-    // Only somebody else writes a row whose name is none.
+    // Only somebody else writes a row whose name is not a valid lock name.
     Ok(rows.iter().filter_map(name).collect())
 }
 

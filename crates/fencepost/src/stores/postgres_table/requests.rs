@@ -12,11 +12,11 @@ use super::hub::Hub;
 use super::keys::{holder_of, micros, row_of};
 use super::session::{Parameters, Session};
 use super::waiting::{LinePosition, LocalWaiter, Refusal};
+use crate::backend::outage::Outage;
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Operation, Result};
-use crate::stores::kit::outage::Outage;
 use crate::stores::kit::renewals::{all_failed, in_batches};
 use crate::stores::kit::silence::ANSWER_TIMEOUT;
 
@@ -79,7 +79,7 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
             Ok(Outcome::Granted(grant)) => return Ok(grant),
             Ok(Outcome::Refused(refusal)) => {
                 wait.report_busy();
-                outage = Outage::default();
+                outage.end();
                 is_in_line = refusal.ticket.is_some();
                 waiter.refused(&refusal);
                 if is_in_line {

@@ -14,11 +14,11 @@ use super::scripts::{ACQUIRE, LAYOUT, RELEASE, RENEW, ReadValue, millis, stamp};
 use super::session::Session;
 use super::settings::GapMs;
 use super::waiting::{LinePosition, LocalWaiter, News, POLL};
+use crate::backend::outage::Outage;
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock, Moment, unix_millis};
 use crate::error::{Effect, Operation, Result};
-use crate::stores::kit::outage::Outage;
 use crate::stores::kit::renewals::{all_failed, in_batches};
 use crate::stores::kit::silence::ANSWER_TIMEOUT;
 
@@ -196,7 +196,7 @@ pub(super) async fn acquire(hub: &Arc<Hub>, claim: &Claim, wait: &Wait) -> Resul
             }
             Ok(Outcome::Queued) => {
                 wait.report_busy();
-                outage = Outage::default();
+                outage.end();
                 if let News::Granted(grant) = waiter.news().await
                     && is_good(hub, &waiter, &grant)
                 {

@@ -1,4 +1,5 @@
-//! Keys that plain clients hold. The server announces the next change of such a key, and the first waiter then asks.
+//! Keys whose next change the server announces to this connection: locks that plain clients hold, records that somebody waits for, and the
+//! locks of Redlock. Whoever waits then asks.
 
 use std::collections::HashSet;
 use std::sync::Mutex;

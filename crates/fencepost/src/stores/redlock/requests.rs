@@ -10,13 +10,13 @@ use super::extension::{Extended, Extension};
 use super::failure;
 use super::hub::Hub;
 use super::votes::{VoteState, vote_state};
+use crate::backend::outage::Outage;
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock};
 use crate::error::{Error, Operation, Result};
 use crate::random::SystemRandom;
 use crate::retry::Schedule;
-use crate::stores::kit::outage::Outage;
 use crate::stores::redis::for_redlock::RENEWED_AT_ONCE;
 
 /// The pause before asking again, so that waiters with the same notification do not all ask at once. It grows each time nobody got a
@@ -63,7 +63,7 @@ pub(super) async fn acquire(hub: &Hub, claim: &Claim, wait: &Wait) -> Result<Gra
             Ok(Outcome::Granted(grant)) => return Ok(grant),
             Ok(Outcome::Busy(busy)) => {
                 wait.report_busy();
-                outage = Outage::default();
+                outage.end();
                 splits = if busy.is_split { splits + 1 } else { 0 };
                 order = if busy.is_split {
                     AskingOrder::FirstFirst

@@ -124,7 +124,7 @@ impl Database {
         let mut statement = self.connection.prepare_cached(NAMES)?;
         let names = statement.query_map([kind.as_str()], |row| row.get::<_, String>(0))?;
         let names = names.collect::<rusqlite::Result<Vec<String>>>()?;
-        // Only somebody else writes a row whose name is none.
+        // Only somebody else writes a row whose name is not a valid lock name.
         Ok(names
             .iter()
             .filter_map(|name| LockName::new(name).ok())

@@ -13,9 +13,9 @@ use super::line::remove_all;
 use super::loss_watch;
 use super::owners::{OwnNode, Owner};
 use super::session::Session;
+use crate::backend::outage::Outage;
 use crate::claim::OwnerId;
 use crate::clock::{BootClock, Clock, Moment};
-use crate::stores::kit::outage::Outage;
 
 /// Runs until the session is over or nobody uses it.
 pub(super) async fn run(session: Arc<Session>) {

@@ -11,11 +11,11 @@ use super::line::{self, Position, remove_all};
 use super::note::Note;
 use super::owners::{Node, OwnNode, Owner};
 use super::session::{Request, Session};
+use crate::backend::outage::Outage;
 use crate::backend::{Release, Renewal, Wait};
 use crate::claim::{Claim, Grant};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Effect, Operation, Result};
-use crate::stores::kit::outage::Outage;
 use crate::stores::kit::renewals::{all_failed, in_batches};
 
 /// How many leases one transaction renews.
@@ -90,7 +90,7 @@ async fn wait_in_session(
     session: &Arc<Session>,
     claim: &Claim,
     wait: &Wait,
-    outage: &mut Outage,
+    outage: &mut Outage<'_>,
 ) -> Result<Grant> {
     session.check_ttl(Operation::Acquire, claim.ttl)?;
     wait_in_line(&session.begin(claim).await, claim, wait, outage).await
@@ -100,7 +100,7 @@ async fn wait_in_line(
     request: &Request,
     claim: &Claim,
     wait: &Wait,
-    outage: &mut Outage,
+    outage: &mut Outage<'_>,
 ) -> Result<Grant> {
     loop {
         match line::position(request, claim).await? {
@@ -111,7 +111,7 @@ async fn wait_in_line(
             }
             Position::Behind { before } => {
                 wait.report_busy();
-                *outage = Outage::default();
+                outage.end();
                 // Watch only the node just ahead of ours, so that its end wakes nobody else.
                 let path = request.path(&before);
                 match request.session.client.get_and_watch_data(&path).await {

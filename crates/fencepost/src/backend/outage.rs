@@ -2,21 +2,46 @@
 
 use std::time::Duration;
 
-use crate::backend::Wait;
+use super::Wait;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Effect, Error, Result};
+
+/// How long a wait tolerates a store that fails, unless the store was told otherwise.
+pub(crate) const USUAL_LIMIT: Duration = Duration::from_secs(30);
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// A series of failures without an answer in between. Create a new one after every answer.
-#[derive(Debug, Default)]
-pub(crate) struct Outage {
+/// A series of failures without an answer in between.
+#[derive(Debug)]
+pub(crate) struct Outage<'a> {
+    clock: &'a dyn Clock,
     since: Option<Moment>,
     pause: Duration,
 }
 
-impl Outage {
+impl Default for Outage<'static> {
+    /// Creates one that has not begun, for a store on [`BootClock`].
+    fn default() -> Self {
+        Self::on(&BootClock)
+    }
+}
+
+impl<'a> Outage<'a> {
+    /// Creates one that has not begun, for a store with this clock.
+    pub(crate) fn on(clock: &'a dyn Clock) -> Self {
+        Self {
+            clock,
+            since: None,
+            pause: Duration::ZERO,
+        }
+    }
+
+    /// Records that the store answered: the next failure begins another outage.
+    pub(crate) fn end(&mut self) {
+        *self = Self::on(self.clock);
+    }
+
     /// Pauses before the next attempt if the wait may continue: its owner stands in line, and the failure is transient.
     ///
     /// # Errors
@@ -39,7 +64,7 @@ impl Outage {
     }
 
     async fn sit_out(&mut self, longest: Duration, error: Error) -> Result<()> {
-        let now = BootClock.now();
+        let now = self.clock.now();
         if now.saturating_duration_since(*self.since.get_or_insert(now)) >= longest {
             return Err(error.with_effect(Effect::Maybe));
         }
@@ -57,6 +82,7 @@ impl Outage {
     /// Pauses before the next attempt, longer every time, without limiting how long the outage may last.
     pub(crate) async fn pause(&mut self) {
         self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
-        BootClock.sleep_until(BootClock.now() + self.pause).await;
+        let until = self.clock.now() + self.pause;
+        self.clock.sleep_until(until).await;
     }
 }
