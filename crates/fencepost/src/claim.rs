@@ -188,8 +188,10 @@ pub struct Claim {
 
 /// How much of a name a claim takes.
 ///
-/// The variants are complete on purpose: a new one would be a breaking change for stores.
+/// A store of locks is only ever asked for [`Whole`](Self::Whole), and shows the others: the parts of semaphores and read-write locks are
+/// worked out on top of its [records](crate::backend::records).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Part {
     /// All of it, as a lock does.
     #[default]

@@ -128,7 +128,7 @@ pub mod testing;
 mod ttl;
 
 pub use backend::Backend;
-pub use claim::{Claim, Grant, LockName, OwnerId, Part};
+pub use claim::{Claim, Grant, LockName, OwnerId};
 pub use credential::Credential;
 pub use engine::ReleaseOutcome;
 pub use error::{Effect, Error, ErrorKind, Operation, Result};

@@ -5,7 +5,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencepost::backend::Capabilities;
+use fencepost::Backend;
+use fencepost::backend::{Capabilities, Part};
 use fencepost::conformance::{self, StoreUnderTest};
 use fencepost::stores::KINDS;
 use fencepost::stores::etcd::Etcd;
@@ -16,7 +17,6 @@ use fencepost::stores::redis::Redis;
 use fencepost::stores::redlock::Redlock;
 use fencepost::stores::sqlite::Sqlite;
 use fencepost::stores::zookeeper::Zookeeper;
-use fencepost::{Backend, Part};
 use fencepost_store_tests::database::Database;
 use fencepost_store_tests::test_program;
 use libtest_mimic::Trial;

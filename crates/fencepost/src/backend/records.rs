@@ -16,8 +16,9 @@ pub(crate) mod attempts;
 
 /// Which kind of lock a record belongs to. Records of different kinds with the same name are different records.
 ///
-/// The variants are complete on purpose: a new one would be a breaking change for stores.
+/// There may be more kinds later: a store keeps them apart by their [words](Self::as_str).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum RecordKind {
     /// The capacity of a semaphore or of a read-write lock, its holders and its line.
     Shares,
@@ -29,7 +30,7 @@ pub enum RecordKind {
 
 impl RecordKind {
     /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Shares, Self::Runs, Self::Leader];
+    pub const ALL: &[Self] = &[Self::Shares, Self::Runs, Self::Leader];
 
     /// Returns the word for this kind in keys and tables.
     pub const fn as_str(self) -> &'static str {

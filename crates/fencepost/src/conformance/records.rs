@@ -91,7 +91,7 @@ async fn the_capabilities_say_whether_there_are_semaphores(store: StoreUnderTest
 }
 
 async fn an_absent_record_has_no_value_and_no_version(store: StoreUnderTest) {
-    for kind in RecordKind::ALL {
+    for &kind in RecordKind::ALL {
         let key = key(kind, &fresh_name("absent"));
         let before = store.one.clock().now();
         let seen = read(&store.one, &key).await;
@@ -241,7 +241,7 @@ async fn kinds_and_similar_names_are_different_records(store: StoreUnderTest) {
         .collect();
     let keys: Vec<RecordKey> = names
         .iter()
-        .flat_map(|name| RecordKind::ALL.map(|kind| key(kind, name)))
+        .flat_map(|name| RecordKind::ALL.iter().map(|kind| key(*kind, name)))
         .collect();
     assert_apart(&store, &keys).await;
 }
@@ -319,7 +319,7 @@ async fn what_follows_a_dropped_replacement_stays(store: StoreUnderTest) {
 async fn the_time_of_the_store_runs_and_never_goes_back(store: StoreUnderTest) {
     /// How far two clocks may differ during the test.
     const TOLERANCE: Duration = Duration::from_millis(20);
-    for kind in RecordKind::ALL {
+    for &kind in RecordKind::ALL {
         let key = key(kind, &fresh_name("time"));
         let clock = store.one.clock();
         let before_first = clock.now();

@@ -312,7 +312,7 @@ impl Breach for NamesOfAllKinds {
     fn record_names<'a>(&'a self, store: &'a Store, _: RecordKind) -> Answer<'a, Vec<LockName>> {
         Box::pin(async move {
             let mut names = Vec::new();
-            for kind in RecordKind::ALL {
+            for &kind in RecordKind::ALL {
                 names.extend(kept(store).names(kind).await?);
             }
             Ok(names)

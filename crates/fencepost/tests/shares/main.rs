@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use fencepost::backend::Capabilities;
+use fencepost::Backend;
+use fencepost::backend::{Capabilities, Part};
 use fencepost::conformance::{Requirement, StoreUnderTest, requirements};
 use fencepost::stores::memory::Memory;
 use fencepost::stores::sqlite::Sqlite;
-use fencepost::{Backend, Part};
 use libtest_mimic::{Arguments, Trial};
 use tempfile::TempDir;
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use fencepost::backend::Renewal;
+use fencepost::OwnerId;
+use fencepost::backend::{Part, Renewal};
 use fencepost::random::SeededRandom;
 use fencepost::shares::machine::{Asking, Claimed, Impossible, Need};
-use fencepost::{OwnerId, Part};
 
 use crate::flaws;
 use crate::promises::{self, Broken};

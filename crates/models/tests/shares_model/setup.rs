@@ -1,6 +1,6 @@
 //! The settings of a search: what there is, what each client does, what can go wrong, and the flaw, if any.
 
-use fencepost::Part;
+use fencepost::backend::Part;
 
 use crate::promises::{
     BACK_AGAIN, EPOCH_FELL, GAP, OVERTAKEN, REVIVED, STARVED, TOGETHER, TURN_TAKEN,

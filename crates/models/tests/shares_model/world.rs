@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use fencepost::backend::Part;
 use fencepost::backend::records::StoreTime;
 use fencepost::random::SeededRandom;
 use fencepost::shares::machine::{Need, Place, Roster, Slots};
-use fencepost::{Claim, LockName, OwnerId, Part};
+use fencepost::{Claim, LockName, OwnerId};
 
 use crate::setup::Setup;
 

@@ -29,7 +29,7 @@ fn stand_in_no_line() {
             let store = open(&format!("{}{prefix}", server.url())).await;
             let names = ["stock", "stock/1f", "fencepost/shares/stock", "1f"];
             for name in names {
-                for kind in RecordKind::ALL {
+                for &kind in RecordKind::ALL {
                     let name = LockName::new(name).unwrap();
                     let key = RecordKey { kind, name };
                     let seen = records(&*store).read(&key).await.unwrap();

@@ -97,10 +97,12 @@ pub(crate) fn a_dead_connection_does_not_keep_a_waiter_from_its_permit() {
             })
             .await;
             proxies.push(proxy);
-            // So that they rest at different times.
-            tokio::time::sleep(Duration::from_millis(450)).await;
         }
-        proxies.iter().for_each(dies_silently);
+        // The last one in line has woken the others, and all rest for up to three seconds now.
+        for proxy in &proxies {
+            tokio::time::sleep(Duration::from_millis(450)).await;
+            dies_silently(proxy);
+        }
         // Longer than any rest: whoever asks over the dead connection waits for the answer now.
         tokio::time::sleep(Duration::from_secs(4)).await;
         assert!(held.release().await.is_released());

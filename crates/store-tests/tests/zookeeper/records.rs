@@ -201,7 +201,7 @@ fn the_time_is_that_of_the_leader_and_for_runs_only() {
     run(async {
         let server = Server::start();
         let store = server.store().await;
-        for kind in RecordKind::ALL {
+        for &kind in RecordKind::ALL {
             let name = LockName::new(NAME).unwrap();
             let seen = records(&*store).read(&RecordKey { kind, name }).await;
             let time = seen.unwrap().time;

@@ -16,7 +16,7 @@ impl StoreUnderTest {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use fencepost::Part;
+    /// use fencepost::backend::Part;
     /// use fencepost::conformance::StoreUnderTest;
     /// use fencepost::stores::memory::Memory;
     ///

@@ -167,7 +167,7 @@ mod tests {
         for prefix in ["", "p", "p/q"] {
             for name in ["a", "a/b", "ab", "a/1f", "fencepost/shares/a"] {
                 let name = LockName::new(name).unwrap();
-                for kind in RecordKind::ALL {
+                for &kind in RecordKind::ALL {
                     let name = name.clone();
                     let key = record_key(prefix, &RecordKey { kind, name });
                     let key = String::from_utf8(key).unwrap();
