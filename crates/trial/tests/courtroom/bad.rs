@@ -90,6 +90,7 @@ const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (IGNORES_CASE, Holds(Names), BROKEN),
     (ONE_NAME, Holds(Names), BROKEN),
     (RENEWS_LAST, Holds(Names), BROKEN),
+    (RENEWS_LAST_AND_STOPS, Holds(Names), BROKEN),
     (STOPS_RENEWING, Holds(Names), BROKEN),
     (NO_RENEWAL, Holds(Names), BROKEN),
     (NO_RENEWAL, Lasting(ManyLeases, 2_000), BROKEN),

@@ -11,7 +11,8 @@ use libtest_mimic::{Failed, Trial};
 use crate::judging::is_harmless;
 use crate::part::{
     ANNOUNCES, FENCED_WRITES, HONEST, HONEST_FENCED, HONEST_FENCED_LINE, HONEST_LINE,
-    HONEST_RENEWED, HONEST_RENEWED_FENCED, Part, STOPS_BY_STEADY_CLOCK, STOPS_ITSELF,
+    HONEST_RENEWED, HONEST_RENEWED_AND_STOPS, HONEST_RENEWED_FENCED, Part, STOPS_BY_STEADY_CLOCK,
+    STOPS_ITSELF,
 };
 use crate::session::Ordeal::{self, At, Holds, Lasting, Oversell, Storms};
 use crate::{
@@ -88,6 +89,11 @@ pub(crate) fn cases() -> Vec<(Part, Ordeal)> {
                 Lasting(ManyLeases, 2_000),
                 Lasting(DeadConnection, 2_000),
             ],
+        ),
+        (
+            Part::External(HONEST_RENEWED_AND_STOPS),
+            &[],
+            &[Holds(TtlEdge), Holds(Pause)],
         ),
         (Part::External(HONEST_FENCED_LINE), &[], BY_FENCES),
         (

@@ -278,8 +278,8 @@ impl Latch {
         self.connection.execute(sql, parameters).unwrap()
     }
 
-    /// Renews a grant.
-    pub(crate) fn renew(&mut self, grant: &Grant) {
+    /// Renews a grant. Returns whether it was there.
+    pub(crate) fn renew(&mut self, grant: &Grant) -> bool {
         let lease = match self.flaw {
             Some(Flaw::RenewalShortens) => self.ttl / 20,
             _ => self.ttl,
@@ -293,7 +293,7 @@ impl Latch {
             _ => "UPDATE latch SET expires_ns = ?3 WHERE key = ?1 AND token = ?2",
         };
         let parameters = params![grant.key, grant.token, until_ns];
-        self.connection.execute(sql, parameters).unwrap();
+        self.connection.execute(sql, parameters).unwrap() > 0
     }
 
     pub(crate) fn units(&self, product: &str) -> i64 {

@@ -132,6 +132,18 @@ pub(crate) const RENEWS_LAST: ExternalLock = ExternalLock {
     renews: true,
     ..flawed("renews-last", Flaw::RenewsLast, KEPT_ALIVE)
 };
+/// Its holders know when their leases are over.
+pub(crate) const RENEWS_LAST_AND_STOPS: ExternalLock = ExternalLock {
+    renews: true,
+    manners: Manners::StopsItself,
+    ..flawed("renews-last-and-stops", Flaw::RenewsLast, KEPT_ALIVE)
+};
+/// The right one.
+pub(crate) const HONEST_RENEWED_AND_STOPS: ExternalLock = ExternalLock {
+    manners: Manners::StopsItself,
+    name: "honest-renewed-and-stops",
+    ..HONEST_RENEWED
+};
 pub(crate) const WALL_CLOCK: ExternalLock = flawed("wall-clock", Flaw::WallClock, Claims::PLAIN);
 pub(crate) const RENEWS_BY_WALL_CLOCK: ExternalLock = ExternalLock {
     renews: true,

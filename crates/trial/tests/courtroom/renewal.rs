@@ -36,7 +36,7 @@ impl Renewal {
                     continue;
                 }
                 renewed_ns = wall_ns();
-                let grants = grants.lock().unwrap();
+                let mut grants = grants.lock().unwrap();
                 renewals += usize::from(!grants.is_empty());
                 if flaw == Some(Flaw::RenewalDies) && renewals > RENEWALS_MAX {
                     return;
@@ -45,7 +45,12 @@ impl Renewal {
                     Some(Flaw::RenewsLast) => grants.len().saturating_sub(1),
                     _ => 0,
                 };
-                grants[first..].iter().for_each(|grant| latch.renew(grant));
+                for grant in &mut grants[first..] {
+                    let sent_ns = now_ns();
+                    if latch.renew(grant) {
+                        grant.until_ns = sent_ns + i64::try_from(ttl.as_nanos()).unwrap();
+                    }
+                }
             }
         });
     }

@@ -16,6 +16,9 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     if let Some([lost, _]) = court.checks.lost_in_two_rounds() {
         return two_at_once(court, &lost);
     }
+    if let Some(both) = court.checks.said_lost_in_two_rounds() {
+        return not_kept(court, both);
+    }
     if let Some([first, again]) = court.checks.names_taken_for_one() {
         return one_lock(&first, &again);
     }
@@ -74,6 +77,35 @@ fn two_at_once(court: &Court<'_>, overlap: &Overlap<'_>) -> Verdict {
     }
     verdict.belief.text = Some(two_holders(overlap));
     verdict
+}
+
+/// Returns the verdict on a lock that claims to renew its leases, and whose holder said twice that one of its names was lost.
+fn not_kept(court: &Court<'_>, [first, again]: [(&Hold, Mark); 2]) -> Verdict {
+    let (hold, learned) = first;
+    let (who, name) = (&hold.who, shown(&hold.key));
+    let proof = [first, again].into_iter().flat_map(|(hold, learned)| {
+        let lost = format!("{} says that {} is lost", hold.who, shown(&hold.key));
+        [
+            granted(hold.granted, &hold.who, &hold.key),
+            evidence(learned, &hold.who, "lost", lost),
+        ]
+    });
+    Verdict {
+        evidence: proof.collect(),
+        why: Some(format!(
+            "{who} said so {} ms after its grant, on a lease of {} ms, and again later. Nothing had failed: the lease was not kept \
+             alive, as the lock claims.",
+            ms(learned.at_ns.saturating_sub(hold.granted.at_ns)),
+            ms(court.ttl_ns())
+        )),
+        ..Verdict::bare(
+            Outcome::Broken,
+            format!(
+                "{who} had {} names, and one of them was not kept: {who} says that {name} is lost.",
+                in_hand(court, hold, learned)
+            ),
+        )
+    }
 }
 
 /// Returns how many names this process had at that moment.

@@ -109,6 +109,20 @@ impl NamesHistory {
             .release("A", third)
     }
 
+    /// A has three names for longer than a lease, and says that the first is lost.
+    fn loses_the_first(mut self) -> Self {
+        let [first, second, third] = TOGETHER;
+        self = self.take("A", first).take("A", second).take("A", third);
+        let hold = self.last_hold - 2;
+        self = self.later(1_200.0);
+        let declined = What::Declined { op: 99, hold };
+        self.history = self.history.add(self.now, "A", declined);
+        self.later(2.0)
+            .release("A", first)
+            .release("A", second)
+            .release("A", third)
+    }
+
     fn judged(&self) -> Verdict {
         self.history.judged()
     }
@@ -132,6 +146,43 @@ fn a_lock_that_keeps_every_name_apart_is_acquitted() {
         "{:?}",
         kept.witness
     );
+}
+
+#[test]
+fn a_holder_that_says_so_shows_that_its_lease_was_not_renewed() {
+    let play = || NamesHistory::begin(KEPT_ALIVE).pairs();
+    let verdict = play().loses_the_first().loses_the_first().judged();
+    assert_eq!(verdict.outcome, Outcome::Broken, "{verdict:#?}");
+    assert_eq!(
+        verdict.because,
+        "A had 3 names, and one of them was not kept: A says that product_A is lost."
+    );
+    assert_eq!(
+        verdict.why.unwrap(),
+        "A said so 1,205.0 ms after its grant, on a lease of 1,000.0 ms, and again later. Nothing had failed: the lease was not kept alive, \
+         as the lock claims."
+    );
+    assert_eq!(verdict.evidence.len(), 4);
+    // Once may be the machine, a stall of the lab is one, a failure is a reason, and a plain lease may end.
+    let once = play().loses_the_first().several(1_200.0);
+    assert_ne!(once.judged().outcome, Outcome::Broken);
+    let mut stalled = play().loses_the_first().loses_the_first();
+    stalled.history = stalled
+        .history
+        .stalls(stalled.now - 900.0, stalled.now - 700.0);
+    assert_ne!(stalled.judged().outcome, Outcome::Broken);
+    let mut failed = play();
+    let failure = What::Failed {
+        op: 900,
+        definite: false,
+        message: "no answer".into(),
+    };
+    failed.history = failed.history.add(failed.now, "A", failure);
+    let failed = failed.loses_the_first().loses_the_first();
+    assert_ne!(failed.judged().outcome, Outcome::Broken);
+    let plain = NamesHistory::begin(Claims::PLAIN).pairs();
+    let plain = plain.loses_the_first().loses_the_first();
+    assert_ne!(plain.judged().outcome, Outcome::Broken);
 }
 
 #[test]
