@@ -105,12 +105,12 @@ function basket(run) {
   return {
     cart_id: `cart-${exec.vu.idInTest}`,
     user_id: `user-${exec.vu.idInTest}`,
-    shop_order_ids: Object.keys(shops).map((id) => ({ shop_id: id, item_products: shops[id] })),
+    shop_orders: Object.keys(shops).map((id) => ({ shop_id: id, item_products: shops[id] })),
   };
 }
 
 function units(order) {
-  return order.shop_order_ids.flatMap((shop) => shop.item_products)
+  return order.shop_orders.flatMap((shop) => shop.item_products)
     .reduce((sum, item) => sum + item.quantity, 0);
 }
 

@@ -8,6 +8,7 @@ use metrics::{counter, histogram};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::audit::Audit;
 use crate::events::{Event, Events};
 use crate::id::Id;
 use crate::locks::{Locks, NotGranted};
@@ -56,6 +57,7 @@ pub struct Checkout(Arc<Inner>);
 
 struct Inner {
     storage: Arc<dyn Storage>,
+    audit: Audit,
     locks: Locks,
     events: Events,
     order_path: OrderPath,
@@ -77,6 +79,7 @@ impl Checkout {
         reserve_for: Duration,
     ) -> Self {
         Self(Arc::new(Inner {
+            audit: Audit::new(Arc::clone(&storage)),
             storage,
             locks,
             events,
@@ -91,6 +94,11 @@ impl Checkout {
     /// Returns the storage of products and orders.
     pub fn storage(&self) -> &Arc<dyn Storage> {
         &self.0.storage
+    }
+
+    /// Returns the last count of all units.
+    pub(crate) fn audit(&self) -> &Audit {
+        &self.0.audit
     }
 
     /// Returns the locks of orders.

@@ -29,7 +29,7 @@ mod watch;
 
 pub use access::AdminToken;
 pub use input::{Body, PathId};
-pub use layers::InFlight;
+pub use layers::{InFlight, RequestPermit};
 pub use problem::Problem;
 
 /// Limits of requests, and the admin token.

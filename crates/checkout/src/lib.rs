@@ -13,6 +13,7 @@
 //!
 //! Tests: `tests/storage` for both databases; the service as a whole, over HTTP, in `crates/cli/tests/serve`.
 
+mod audit;
 pub mod breaker;
 pub mod checkout;
 pub mod events;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use tokio::sync::{Notify, watch};
 
-mod audit;
 mod recent_events;
+mod recount;
 mod sampler;
 mod trials;
 

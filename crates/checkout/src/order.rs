@@ -118,8 +118,7 @@ pub struct OrderRequest {
     /// Who buys.
     pub user_id: Id,
     /// The items, grouped by shop. At most 100 in all, each product once.
-    // The name that clients send. The digest that belongs to an idempotency key contains it, too.
-    #[serde(rename = "shop_order_ids", deserialize_with = "json::objects")]
+    #[serde(alias = "shop_order_ids", deserialize_with = "json::objects")]
     #[schema(min_items = 1, max_items = 100)]
     pub shop_orders: Vec<ShopOrder>,
     /// Where to send it.
@@ -247,8 +246,8 @@ pub struct PricedBasket {
     /// Who buys.
     pub user_id: Id,
     /// The priced items, grouped by shop, in the order they were asked for.
-    // The name that clients read, and that stored orders have.
-    #[serde(rename = "shop_order_ids")]
+    // Orders that an earlier build stored have the other name.
+    #[serde(alias = "shop_order_ids")]
     pub shop_orders: Vec<PricedShop>,
     /// How many units in all.
     pub total_items: i64,

@@ -52,7 +52,7 @@ const AFTER_FAILURE: Duration = Duration::from_millis(50);
 /// Serves until it is told to stop. Then waits for the requests under way, for the grace and one more second.
 ///
 /// # Cancel safety
-/// If the future is dropped, open connections go on by themselves.
+/// If the future is dropped, nothing is accepted any more, and each open connection closes after the answer under way.
 pub async fn serve(
     listener: TcpListener,
     routes: Router,

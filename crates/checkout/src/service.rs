@@ -144,8 +144,11 @@ impl Service {
     /// Serves until it is told to stop; then finishes or undoes what is under way and releases its locks.
     ///
     /// # Cancel safety
-    /// If the future is dropped, nothing is awaited, and locks end with their TTL.
+    /// If the future is dropped, nothing is awaited: the sweeper gives its lock back, connections close after the answer under way, and
+    /// orders under way are made or refused. A lock that cannot be released ends with its TTL.
     pub async fn run(self, listener: TcpListener, stop: CancellationToken) -> Report {
+        // What runs in tasks of its own would otherwise outlive a dropped future, and renew its locks for ever.
+        let _closing = self.closing.clone().drop_guard();
         let interval = sweep::interval(self.settings.reserve_for);
         let sweeper = sweep::run(
             self.checkout.clone(),
@@ -161,13 +164,13 @@ impl Service {
         let in_flight = self.app.in_flight().clone();
         let closing = self.closing.clone();
         let lock_use = self.checkout.locks().lock_use().clone();
-        let noted = tokio::spawn(async move {
+        let noted = async move {
             stop.cancelled().await;
             // End streams first, since they never end by themselves.
             let seen = (in_flight.count(), lock_use.counts().active);
             closing.cancel();
             seen
-        });
+        };
         let connections = self.settings.connections;
         let connected = async {
             server::serve(listener, routes, connections, &self.closing).await;
@@ -178,8 +181,7 @@ impl Service {
             self.closing.cancelled().await;
             self.checkout.finish(connections.grace).await;
         };
-        tokio::join!(connected, orders);
-        let (in_flight, released) = noted.await.unwrap_or((0, 0));
+        let ((in_flight, released), (), ()) = tokio::join!(noted, connected, orders);
         let _ = tokio::join!(sweeper, upkeep, watched);
         self.checkout.locks().locker().shutdown().await;
         let undone = self.checkout.undone();
@@ -218,4 +220,65 @@ async fn upkeep(metrics: PrometheusHandle, closing: CancellationToken) {
         }
     };
     closing.run_until_cancelled(work).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use fencepost::stores::memory::Memory;
+    use metrics_exporter_prometheus::PrometheusBuilder;
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpStream;
+
+    use super::*;
+    use crate::locks::names::SWEEP;
+    use crate::storage::sqlite::SqliteStorage;
+
+    /// A generous limit: what does not happen within this time never will.
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn a_service_that_is_dropped_leaves_nothing_that_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = SqliteStorage::open(&folder.path().join("shop.db")).unwrap();
+        let locks: Arc<dyn Backend> = Arc::new(Memory::new());
+        let extra = ExtraRoutes {
+            routes: axum::Router::new(),
+            description: utoipa::openapi::OpenApi::default(),
+        };
+        let settings = Settings {
+            ttl: Duration::from_secs(1),
+            ..Settings::default()
+        };
+        let metrics = PrometheusBuilder::new().build_recorder().handle();
+        let storage: Arc<dyn Storage> = Arc::new(storage);
+        let database = Arc::downgrade(&storage);
+        let service = Service::new(storage, Arc::clone(&locks), extra, settings, metrics);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = CancellationToken::new();
+        let running = tokio::spawn(service.unwrap().run(listener, stop.clone()));
+        let others = Locker::builder(locks).build().unwrap();
+        let taken = async {
+            while others.try_acquire(SWEEP).await.unwrap().is_some() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(LONG, taken).await.expect("it sweeps");
+        let mut idle = TcpStream::connect(address).await.unwrap();
+        running.abort();
+        assert!(running.await.unwrap_err().is_cancelled());
+        let free = others.acquire_within(SWEEP, LONG).await.unwrap();
+        assert!(free.is_some(), "the lock of the sweeper is still renewed");
+        let mut byte = [0];
+        let closed = tokio::time::timeout(LONG, idle.read(&mut byte));
+        assert!(closed.await.is_ok(), "a connection is still open");
+        let ended = async {
+            while database.strong_count() > 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let ended = tokio::time::timeout(LONG, ended).await;
+        assert!(ended.is_ok(), "something still has the database open");
+        drop(stop);
+    }
 }

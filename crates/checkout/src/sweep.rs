@@ -5,12 +5,15 @@
 //! can expire, and only once.
 
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use fencepost::Guard;
 use metrics::{counter, gauge};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::audit::{Audit, Count};
 use crate::checkout::Checkout;
 use crate::id::Id;
 use crate::locks::names::SWEEP;
@@ -20,7 +23,7 @@ use crate::storage::{Ending, Settled, StorageError};
 const BATCH_SIZE: i64 = 200;
 /// The pause after the store or the database failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
-/// How often the sweeper checks that all units add up. The check reads every reservation.
+/// How often the sweeper counts all units, unless somebody else has counted them.
 const AUDIT_EVERY: Duration = Duration::from_secs(30);
 
 /// Returns how often to look for expired reservations, given how long reservations last.
@@ -65,7 +68,7 @@ async fn keep_sweeping(
     keep_keys: Duration,
 ) {
     let work = async {
-        let mut audited: Option<Instant> = None;
+        let mut shown_count = ShownCount::default();
         loop {
             match sweep(checkout, guard).await {
                 Ok(Swept::All(count)) => {
@@ -88,10 +91,7 @@ async fn keep_sweeping(
                 Ok(Swept::Stale) => return,
                 Err(error) => tracing::warn!(%error, "cannot delete old idempotency keys"),
             }
-            if audited.is_none_or(|at| at.elapsed() >= AUDIT_EVERY) {
-                audited = Some(Instant::now());
-                audit(checkout).await;
-            }
+            shown_count.renew(checkout.audit()).await;
             tokio::time::sleep(interval).await;
         }
     };
@@ -101,17 +101,45 @@ async fn keep_sweeping(
     gauge!("checkout_invariant_violations").set(0.0);
 }
 
-/// Counts the products whose units do not add up. There are none unless something went wrong unnoticed.
-async fn audit(checkout: &Checkout) {
-    match checkout.storage().balances().await {
-        Ok(balances) => {
-            let wrong = balances.iter().filter(|balance| !balance.holds());
-            let count = wrong
-                .inspect(|balance| tracing::error!(?balance, "units do not add up"))
-                .count();
-            gauge!("checkout_invariant_violations").set(count as f64);
+/// The count that the gauge shows: how many products have units that do not add up. There are none unless something went wrong unnoticed.
+struct ShownCount {
+    due: Instant,
+    shown: Option<Arc<Count>>,
+}
+
+impl Default for ShownCount {
+    fn default() -> Self {
+        Self {
+            due: Instant::now(),
+            shown: None,
         }
-        Err(error) => tracing::warn!(%error, "cannot count units"),
+    }
+}
+
+impl ShownCount {
+    /// Shows the newest count, and counts when it is time.
+    async fn renew(&mut self, audit: &Audit) {
+        if Instant::now() >= self.due {
+            self.due = Instant::now() + AUDIT_EVERY;
+            if let Err(error) = audit.no_older_than(AUDIT_EVERY).await {
+                tracing::warn!(%error, "cannot count units");
+            }
+        }
+        // The live page counts more often while somebody watches.
+        let Some(count) = audit.last() else { return };
+        if self
+            .shown
+            .as_ref()
+            .is_some_and(|shown| Arc::ptr_eq(shown, &count))
+        {
+            return;
+        }
+        for balance in &count.violations {
+            tracing::error!(?balance, "units do not add up");
+        }
+        gauge!("checkout_invariant_violations").set(count.violations.len() as f64);
+        self.due = count.ended + AUDIT_EVERY;
+        self.shown = Some(count);
     }
 }
 
@@ -197,5 +225,48 @@ async fn forget(
         if count < BATCH_SIZE.unsigned_abs() {
             return Ok(Swept::All(forgotten));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use metrics_exporter_prometheus::PrometheusBuilder;
+    use serde_json::json;
+
+    use super::*;
+    use crate::storage::Storage;
+    use crate::storage::sqlite::SqliteStorage;
+
+    #[tokio::test]
+    async fn the_gauge_agrees_with_what_the_page_has_counted() {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let metrics = recorder.handle();
+        let _recorder = metrics::set_default_local_recorder(&recorder);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shop.db");
+        let storage = SqliteStorage::open(&path).unwrap();
+        let lamp = json!({"shop_id": "s", "name": "Lamp", "price_cents": 1, "stock": 5});
+        let (lamp, id) = (serde_json::from_value(lamp), Id::new("lamp"));
+        let added = storage.add_product(lamp.unwrap(), id.unwrap());
+        added.await.unwrap().unwrap();
+        let audit = Audit::new(Arc::new(storage));
+        let mut shown_count = ShownCount::default();
+        let shown = |violations: u32| {
+            let text = metrics.render();
+            let line = format!("checkout_invariant_violations {violations}");
+            assert!(text.lines().any(|other| other == line), "{text}");
+        };
+        shown_count.renew(&audit).await;
+        shown(0);
+        // A unit is reserved without an order.
+        let file = rusqlite::Connection::open(&path).unwrap();
+        let change = "UPDATE checkout_products SET stock = stock - 1, reserved = reserved + 1";
+        assert_eq!(file.execute(change, []).unwrap(), 1);
+        shown_count.renew(&audit).await;
+        shown(0);
+        // As the live page does.
+        audit.no_older_than(Duration::ZERO).await.unwrap();
+        shown_count.renew(&audit).await;
+        shown(1);
     }
 }

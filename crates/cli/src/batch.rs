@@ -1,6 +1,6 @@
 //! Runs many trials, a few at a time, with progress and files: what `run-all` and `gauntlet` share.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -44,16 +44,16 @@ pub(crate) struct Batch<'a> {
     /// Whether to print a line for each finished trial.
     pub(crate) logs: bool,
     pub(crate) interrupt: Interrupt,
+    /// What is run, in a few words.
+    pub(crate) what: &'static str,
 }
 
 impl Batch<'_> {
     /// Runs the sales one by one, because they use all cores, and then the other trials in parallel. A trial that was INCONCLUSIVE, as
     /// happens on a busy machine, is run again by itself.
-    pub(crate) fn run(
-        &self,
-        screen: &mut Screen,
-        started: Instant,
-    ) -> Result<Finished, CommandError> {
+    ///
+    /// A trial that could not be finished ends the batch. What was finished by then is returned with the reason.
+    pub(crate) fn run(&self, screen: &mut Screen, started: Instant) -> Finished {
         let of_kind = |sales: bool| {
             let all = 0..self.cells.len();
             all.filter(move |at| matches!(self.cells[*at], Cell::Sale(_)) == sales)
@@ -65,6 +65,7 @@ impl Batch<'_> {
             batch: self,
             progress: Progress::new(self.cells, self.side_by_side, started),
             runs: self.cells.iter().map(|_| None).collect(),
+            withdrawn: BTreeMap::new(),
             failures: Vec::new(),
             repeated: BTreeSet::new(),
         };
@@ -79,12 +80,28 @@ impl Batch<'_> {
     }
 }
 
-/// A batch with every trial done.
+/// What was finished of a batch.
+#[derive(Default)]
 pub(crate) struct Finished {
-    /// The result of each cell.
+    /// The results, in the order of the cells.
     pub(crate) runs: Vec<Run>,
     /// The trials that were run more than once.
     pub(crate) repeated: Vec<String>,
+    /// Why the batch ended before all of its trials were done, if it did.
+    pub(crate) ended: Option<CommandError>,
+}
+
+impl Finished {
+    /// Returns the results of a batch whose results are of use only together.
+    ///
+    /// # Errors
+    /// Returns the reason if the batch ended early.
+    pub(crate) fn complete(self) -> Result<(Vec<Run>, Vec<String>), CommandError> {
+        match self.ended {
+            Some(error) => Err(error),
+            None => Ok((self.runs, self.repeated)),
+        }
+    }
 }
 
 /// Collects what the workers report.
@@ -92,6 +109,8 @@ struct Collector<'a> {
     batch: &'a Batch<'a>,
     progress: Progress<'a>,
     runs: Vec<Option<Run>>,
+    /// The results of cells that are run again. They count if the batch ends before that.
+    withdrawn: BTreeMap<usize, Run>,
     failures: Vec<(usize, TrialFailure)>,
     /// The cells that were run more than once.
     repeated: BTreeSet<usize>,
@@ -118,6 +137,7 @@ impl Collector<'_> {
             for line in done.summaries() {
                 self.progress.verdict_withdrawn(line.is_surprise());
             }
+            self.withdrawn.insert(at, done);
             cells.push(at);
         }
         cells
@@ -146,23 +166,31 @@ impl Collector<'_> {
         screen.live(&self.progress.text());
     }
 
-    fn finish(self) -> Result<Finished, CommandError> {
-        let (done, total) = (self.progress.done(), self.progress.total());
-        if let Some(error) = explained(self.failures, done, total, self.batch) {
-            return Err(error);
+    fn finish(mut self) -> Finished {
+        for (at, run) in std::mem::take(&mut self.withdrawn) {
+            if self.runs[at].is_none() {
+                for line in run.summaries() {
+                    self.progress.verdict(line.is_surprise());
+                }
+                self.runs[at] = Some(run);
+            }
         }
-        let runs: Option<Vec<Run>> = self.runs.into_iter().collect();
+        let (done, total) = (self.progress.done(), self.progress.total());
+        let is_complete = self.runs.iter().all(Option::is_some);
+        let no_thread = || {
+            let what = "no thread could be started for the trials";
+            (!is_complete).then(|| CommandError::new(exit::INTERNAL, what))
+        };
+        let ended = explained(self.failures, done, total, self.batch).or_else(no_thread);
         let name = |at: &usize| {
             let cell = &self.batch.cells[*at];
             format!("{} {}", cell.scenario(), cell.strategy().name)
         };
-        let repeated = self.repeated.iter().map(name).collect();
-        let no_thread =
-            || CommandError::new(exit::INTERNAL, "no thread could be started for the trials");
-        Ok(Finished {
-            runs: runs.ok_or_else(no_thread)?,
-            repeated,
-        })
+        Finished {
+            runs: self.runs.into_iter().flatten().collect(),
+            repeated: self.repeated.iter().map(name).collect(),
+            ended,
+        }
     }
 }
 
@@ -196,7 +224,7 @@ fn explained(
             }
         }
     }
-    let what = format!("{done} of {total} trials were finished.");
+    let what = format!("{done} of {total} {} were finished.", batch.what);
     let error = CommandError::interrupted(exit::interrupted(interrupted?), what).with(
         "stopped",
         format_args!(
@@ -254,11 +282,13 @@ mod tests {
             side_by_side: 1,
             logs: false,
             interrupt: Interrupt::never(),
+            what: "trials",
         };
         let mut collector = Collector {
             batch: &batch,
             progress: Progress::new(&cells, 1, Instant::now()),
             runs: cells.iter().map(|_| None).collect(),
+            withdrawn: BTreeMap::new(),
             failures: Vec::new(),
             repeated: BTreeSet::new(),
         };
@@ -270,5 +300,7 @@ mod tests {
         assert_eq!(collector.showed_nothing(), [1]);
         assert!(collector.runs[1].is_none());
         assert_eq!(collector.progress.done(), 0);
+        let finished = collector.finish();
+        assert_eq!(finished.runs.len(), 1, "nothing has taken its place");
     }
 }

@@ -21,8 +21,6 @@ mod lock;
 mod manifest;
 
 pub(crate) use external::ExternalLock;
-#[cfg(all(test, feature = "full"))]
-pub(crate) use external::words as shell_words;
 pub(crate) use lock::{Lock, LockArgument, strategies};
 
 /// A lock on trial, and how to start its processes.

@@ -13,7 +13,7 @@ use fencepost_trial::text::shell_word;
 
 use crate::command_error::{self, CommandError};
 use crate::exit;
-use crate::store::{LockStore, NotOpened};
+use crate::store::LockStore;
 use crate::supervision::{
     NotStarted, Outcome, Signals, Supervised, WardenChannel, Workload, checked_command,
     checked_grace, checked_name, checked_ttl, is_ours_alone, leave, own_code, run_command, say,
@@ -226,7 +226,7 @@ impl Plan {
                 let _ = leadership.resign().await;
                 Some(code)
             }
-            Outcome::Lost => {
+            Outcome::Lost | Outcome::OverTime => {
                 say(format!(
                     "what the command did in term {term} is not undone. Campaigning again. To look: fencepost elect --name {}{} --observe",
                     shell_word(self.name().as_str()),
@@ -245,7 +245,7 @@ impl Plan {
     }
 
     fn unusable(&self, error: &fencepost::Error) -> NotStarted {
-        NotStarted::store(&self.supervised, &NotOpened::new(&self.store, error))
+        NotStarted::because(&self.supervised, &self.store, error)
     }
 }
 

@@ -131,7 +131,7 @@ impl Plan {
                 let _ = guard.release().await;
                 code
             }
-            Outcome::Lost => {
+            Outcome::Lost | Outcome::OverTime => {
                 say(format!(
                     "what the command did before is not undone (fence {fence}). Next: fencepost locks show {}",
                     self.named_here()

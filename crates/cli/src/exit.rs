@@ -37,7 +37,7 @@ pub(crate) const LEGEND: &str =
     "  0 HELD   1 BROKEN   2 INCONCLUSIVE   3 STUCK      run-all, --all: 0 as expected, 1 not
   64 usage   65 not a history   69 store unreachable   70 lab failed   71 system (cc, port)
   73, 74 output   76 the lock on trial does not speak the protocol   130 interrupted
-  exec, locks, doctor and serve have codes of their own: see their --help
+  exec, elect, once, locks, doctor and serve have codes of their own: see their --help
 ";
 
 #[cfg(test)]

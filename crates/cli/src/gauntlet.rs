@@ -11,12 +11,12 @@ use fencepost_trial::gauntlet::{Gauntlet, SCENARIOS, labelled, rows};
 use fencepost_trial::matrix::{Cell, default_ttl_ms};
 use fencepost_trial::protocol::Resource;
 use fencepost_trial::report::html::Page;
-use fencepost_trial::report::json::gauntlet::report;
+use fencepost_trial::report::json::gauntlet::{report, report_of_list};
 use fencepost_trial::report::terminal::gauntlet::{GauntletView, list, title};
 use fencepost_trial::store::TrialStore;
 use fencepost_trial::text::ink::Ink;
 
-use crate::batch::{Batch, nanoseconds};
+use crate::batch::{Batch, Finished, nanoseconds};
 use crate::command_error::CommandError;
 use crate::contender::{Contender, Lock, LockArgument, fits};
 use crate::results::{OutputFile, open_folder};
@@ -36,14 +36,8 @@ pub(crate) struct RunGauntlet {
     lock: LockArgument,
     #[arg(long, value_parser = scenario)]
     scenario: Vec<AnyScenario>,
-    #[arg(long, conflicts_with_all = ["runs", "jobs", "seed", "output", "report", "json", "ladder"])]
-    list: bool,
-    #[arg(long)]
-    ladder: bool,
-    #[arg(long, conflicts_with_all = ["ladder", "list", "predict", "runs", "jobs", "output", "report"])]
-    envelope: bool,
-    #[arg(long, conflicts_with_all = ["json", "quiet", "ladder", "list"])]
-    predict: bool,
+    #[command(flatten)]
+    mode: ModeFlags,
     #[arg(long, allow_hyphen_values = true, default_value_t = 1, value_parser = runs)]
     runs: u64,
     #[arg(long, allow_hyphen_values = true, default_value_t = 2, value_parser = jobs)]
@@ -58,6 +52,20 @@ pub(crate) struct RunGauntlet {
     report: Option<PathBuf>,
     #[command(flatten)]
     trial: TrialFlags,
+}
+
+/// What to do with the scenarios; without a flag, try the lock in each.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+struct ModeFlags {
+    #[arg(long, conflicts_with_all = ["runs", "jobs", "ttl", "seed", "output", "report"])]
+    list: bool,
+    #[arg(long)]
+    ladder: bool,
+    #[arg(long, conflicts_with_all = ["runs", "jobs", "output", "report"])]
+    envelope: bool,
+    #[arg(long, conflicts_with_all = ["json", "quiet"])]
+    predict: bool,
 }
 
 fn scenario(text: &str) -> Result<AnyScenario, BadValue> {
@@ -80,18 +88,18 @@ pub(crate) fn run(arguments: RunGauntlet, interrupt: Interrupt) -> Result<ExitCo
     let LockArgument::Lock(lock) = &arguments.lock else {
         return arguments.trial.list_locks();
     };
-    if arguments.list {
+    if arguments.mode.list {
         return show_list(&arguments, lock);
     }
-    if arguments.predict {
+    if arguments.mode.predict {
         predict::can_ask()?;
     }
     let opened = arguments.trial.open_store(Some(lock))?;
     let (contender, gauntlet) = on_trial(&arguments, lock, &opened.store, interrupt)?;
-    if arguments.ladder {
+    if arguments.mode.ladder {
         return ladder::run(&arguments, &contender, &gauntlet, interrupt);
     }
-    if arguments.envelope {
+    if arguments.mode.envelope {
         return envelope::run(&arguments, &contender, &gauntlet, interrupt);
     }
     let plan = gauntlet.plan();
@@ -101,7 +109,7 @@ pub(crate) fn run(arguments: RunGauntlet, interrupt: Interrupt) -> Result<ExitCo
     if !json {
         screen.print(&format!("{}\n", title(&gauntlet)));
     }
-    let predictions = if arguments.predict {
+    let predictions = if arguments.mode.predict {
         predict::ask(&gauntlet, &plan.cells, &mut screen, interrupt)?
     } else {
         Vec::new()
@@ -116,11 +124,17 @@ pub(crate) fn run(arguments: RunGauntlet, interrupt: Interrupt) -> Result<ExitCo
         side_by_side: arguments.jobs,
         logs: !quiet && !json && !screen.is_live(),
         interrupt,
+        what: "trials",
     };
     let started = Instant::now();
-    let finished = batch.run(&mut screen, started)?;
+    let finished = batch.run(&mut screen, started);
     let rows = rows(&finished.runs);
-    let references = reference::run(&batch, &gauntlet, &rows, &mut screen, started)?;
+    let references = if finished.ended.is_none() {
+        reference::run(&batch, &gauntlet, &rows, &mut screen, started)
+    } else {
+        Finished::default()
+    };
+    let untried = gauntlet.left_undone(&plan, &rows);
     let took_ns = nanoseconds(started.elapsed());
     screen.clear_live();
     let labels = gauntlet.labels(&rows, &references.runs);
@@ -129,12 +143,20 @@ pub(crate) fn run(arguments: RunGauntlet, interrupt: Interrupt) -> Result<ExitCo
     let shown = GauntletView {
         gauntlet: &gauntlet,
         rows: &rows,
-        untried: &plan.untried,
+        untried: &untried,
         predictions: &predictions,
         took_ns,
     };
     let trials = finished.runs.len() + references.runs.len();
-    conclude(&arguments, &shown, (trials, &repeated), page, screen)
+    // What was finished is shown, whatever ended the rest.
+    match finished.ended.or(references.ended) {
+        Some(error) if finished.runs.is_empty() => Err(error),
+        Some(error) => {
+            conclude(&arguments, &shown, (trials, &repeated), page, screen)?;
+            Err(error)
+        }
+        None => conclude(&arguments, &shown, (trials, &repeated), page, screen),
+    }
 }
 
 /// Prints the result, fills the page, and returns the exit code of the verdict. `trials` is their number, and which were run more than
@@ -228,8 +250,12 @@ fn show_list(arguments: &RunGauntlet, lock: &Lock) -> Result<ExitCode, CommandEr
     };
     fits(gauntlet.strategy, &gauntlet.store)?;
     let mut screen = arguments.trial.screen();
-    let text = list(&gauntlet.plan(), screen.ink);
-    screen.print(&text);
+    let plan = gauntlet.plan();
+    if arguments.trial.output_flags.json {
+        screen.print_json(&report_of_list(&gauntlet, &plan));
+    } else {
+        screen.print(&list(&plan, screen.ink));
+    }
     Ok(screen.end(0))
 }
 

@@ -17,7 +17,7 @@ mod ttls;
 
 use lock_commands::{
     DOCTOR, DOCTOR_EXAMPLES, ELECT, ELECT_EXAMPLES, EXEC, EXEC_EXAMPLES, LOCKS, LOCKS_EXAMPLES,
-    SERVE, SERVE_EXAMPLES,
+    ONCE, ONCE_EXAMPLES, SERVE, SERVE_EXAMPLES,
 };
 use scenarios::{TRIAL, TRIAL_EXAMPLES};
 use stores::{INDENT, every_trial, lock_server_names, lock_servers, with_servers};
@@ -64,12 +64,13 @@ const TIMES: &str = "\
 ";
 
 /// The commands that use locks, with one line of description each.
-pub(crate) const LOCK_COMMANDS: [(&str, &str); 5] = [
+pub(crate) const LOCK_COMMANDS: [(&str, &str); 6] = [
     ("exec", "run a command while holding a lock"),
     (
         "elect",
         "run a command on one machine of many, while it leads",
     ),
+    ("once", "run a scheduled job on one machine of many"),
     ("locks", "list, show or release locks"),
     ("doctor", "what endangers locks in a store"),
     (
@@ -102,6 +103,7 @@ pub(crate) fn requested(words: &[String]) -> Option<String> {
         Some("run-all") => (RUN_ALL.to_owned() + &every_trial(), RUN_ALL_EXAMPLES),
         Some("gauntlet") => (gauntlet(), GAUNTLET_EXAMPLES),
         Some("exec") => (with_servers(EXEC), EXEC_EXAMPLES),
+        Some("once") => (with_servers(ONCE), ONCE_EXAMPLES),
         Some("elect") => (with_servers(ELECT), ELECT_EXAMPLES),
         Some("locks") => (with_servers(LOCKS), LOCKS_EXAMPLES),
         Some("doctor") => (with_servers(DOCTOR), DOCTOR_EXAMPLES),
@@ -277,13 +279,13 @@ const DEADLOCK: &str = "\
 Two processes take two locks in opposite order, then each adds 1 to a number that the lab keeps.
 Usage: fencepost deadlock [OPTIONS]
 
-  --mitigate          both processes take the locks in the same order
+  --sorted            both processes take the locks in the same order
 ";
 
 const DEADLOCK_EXAMPLES: &str = "\
 Examples
   fencepost deadlock                         the TTL ends it, and both get both locks
-  fencepost deadlock --mitigate              the same order: both finish
+  fencepost deadlock --sorted                the same order: both finish
   fencepost deadlock --lock=watchdog         leases are renewed: nothing ends it
 ";
 
@@ -352,7 +354,7 @@ Usage: fencepost gauntlet [OPTIONS]
                       {servers}: the library's lock on such servers, renewed
                       or your own program: --lock='python3 my_lock.py' (docs/your-lock-on-trial.md)
   --scenario NAME     only this one; may be given several times
-  --list              the scenarios, with what is tried on this store and what is not
+  --list              the scenarios: what is tried on this store and what is not; also --json
   --ladder            the same for naive, safe, watchdog and fenced, side by side
   --envelope          searches how long a pause, a cut, a late grant or work may take
   --predict           asks for the verdict on each scenario first; needs a terminal

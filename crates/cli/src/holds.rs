@@ -33,8 +33,9 @@ use storm::{StormFlags, Storms};
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Deadlock {
-    #[arg(long)]
-    mitigate: bool,
+    /// Was `--mitigate` before it was named after its scenario, and may still be typed so.
+    #[arg(long, alias = "mitigate")]
+    sorted: bool,
     #[command(flatten)]
     flags: LockTrialFlags,
 }
@@ -102,7 +103,7 @@ pub(crate) fn deadlock(
     arguments: Deadlock,
     interrupt: Interrupt,
 ) -> Result<ExitCode, CommandError> {
-    let scenario = if arguments.mitigate {
+    let scenario = if arguments.sorted {
         Scenario::DeadlockSorted
     } else {
         Scenario::Deadlock

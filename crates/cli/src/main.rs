@@ -16,6 +16,7 @@ mod help;
 mod holds;
 mod locks;
 mod no_verdict;
+mod once;
 mod oversell;
 mod results;
 mod retry;
@@ -45,6 +46,7 @@ use exec::Exec;
 use gauntlet::RunGauntlet;
 use holds::{Crash, Deadlock, NamedTrial};
 use locks::Locks;
+use once::RunOnce;
 use oversell::Oversell;
 use retry::Retry;
 use run_all::RunAll;
@@ -78,6 +80,7 @@ enum Command {
     Check(Check),
     Exec(Exec),
     Elect(Elect),
+    Once(RunOnce),
     Locks(Locks),
     Doctor(Doctor),
     Serve(Box<Serve>),
@@ -116,11 +119,12 @@ fn main() -> ExitCode {
 
 fn run(command: Command, style: OutputStyle) -> ExitCode {
     let outcome = match command {
-        // The lab ends `subject`. `exec`, `elect` and `serve` handle signals themselves, and the first two fork before
-        // anything else happens.
+        // The lab ends `subject`. `exec`, `elect`, `once` and `serve` handle signals themselves, and all but the last fork
+        // before anything else happens.
         Command::Subject { lock } => return answer(&lock, style),
         Command::Exec(arguments) => return exec::run(arguments, style),
         Command::Elect(arguments) => return elect::run(arguments, style),
+        Command::Once(arguments) => return once::run(arguments, style),
         Command::Serve(arguments) => serve::run(*arguments),
         Command::HttpServer(arguments) => serve::run(arguments.with_lab()),
         Command::Oversell(arguments) => {

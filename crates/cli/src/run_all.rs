@@ -12,7 +12,7 @@ use fencepost_trial::report::json::matrix;
 use fencepost_trial::report::terminal::matrix::{MatrixView, title};
 use fencepost_trial::store::{TrialStore, private_names};
 
-use crate::batch::{Batch, Finished, nanoseconds};
+use crate::batch::{Batch, nanoseconds};
 use crate::command_error::CommandError;
 use crate::results::{OutputFile, open_folder};
 use crate::store::{PrivateServers, parse_trial_store};
@@ -58,9 +58,10 @@ pub(crate) fn run(arguments: RunAll, interrupt: Interrupt) -> Result<ExitCode, C
         side_by_side: SIDE_BY_SIDE,
         logs: !quiet && !as_json && !screen.is_live(),
         interrupt,
+        what: "trials",
     };
     let started = Instant::now();
-    let Finished { runs, repeated } = batch.run(&mut screen, started)?;
+    let (runs, repeated) = batch.run(&mut screen, started).complete()?;
     let took_ns = nanoseconds(started.elapsed());
     screen.clear_live();
     let page = page.map(|page| (page, Page::of_matrix(&runs, seed).render()));

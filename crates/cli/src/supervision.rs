@@ -76,6 +76,11 @@ pub(crate) trait Held {
     fn failed_renewals(&self) -> Option<FailedRenewals>;
 
     async fn lost(&self) -> Lost;
+
+    /// If the lock ends within `room` because it may be held no longer, returns for how long it may be held in all.
+    fn is_over_time(&self, _room: Duration) -> Option<Duration> {
+        None
+    }
 }
 
 impl Held for Guard {
@@ -191,6 +196,11 @@ pub(crate) fn own_code(status: i32) -> u8 {
     let code = status.code().or(status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok())
         .unwrap_or(u8::MAX)
+}
+
+/// Returns the code with which a command has exited, or `None` if a signal ended it.
+pub(crate) fn own_exit(status: i32) -> Option<i32> {
+    ExitStatus::from_raw(status).code()
 }
 
 /// Returns the exit code and the reason for a command that could not be started. As in shells, 127 means not found and 126 not executable.

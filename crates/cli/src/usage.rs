@@ -106,8 +106,8 @@ impl<'a> Line<'a> {
             ("run-all", "--lock") => {
                 format!("fencepost gauntlet {typed}      (run-all takes every lock of the lab)")
             }
-            ("trial", "--mitigate") => {
-                "fencepost deadlock --mitigate      or fencepost trial deadlock-sorted".into()
+            ("trial", "--sorted" | "--mitigate") => {
+                "fencepost deadlock --sorted      or fencepost trial deadlock-sorted".into()
             }
             ("trial", "--ttl-edge") => {
                 "fencepost crash --ttl-edge      or fencepost trial ttl-edge".into()

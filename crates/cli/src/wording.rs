@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use fencepost::backend::{Holder, Record};
 use fencepost::clock::Moment;
 use fencepost_trial::text::harmless;
+pub(crate) use fencepost_trial::text::harmless as harmless_text;
 use fencepost_trial::text::numbers::{count, decimal};
 
 /// Formats an age: `0.1 s`, `41 s`, `12 min`, `5 h`, `3 d`.

@@ -139,6 +139,8 @@ pub struct Capabilities {
     pub leases: bool,
     /// The store keeps records beside its locks: [`Backend::records`] is not `None`.
     pub records: bool,
+    /// A lease lasts to its end, even if the process that holds it ends before.
+    pub lasting: bool,
 }
 
 impl Capabilities {
@@ -149,6 +151,7 @@ impl Capabilities {
             across_processes: false,
             leases: false,
             records: false,
+            lasting: false,
         }
     }
 
@@ -177,6 +180,12 @@ impl Capabilities {
     #[must_use]
     pub const fn records(self, records: bool) -> Self {
         Self { records, ..self }
+    }
+
+    /// Sets whether [`lasting`](Self::lasting) is promised.
+    #[must_use]
+    pub const fn lasting(self, lasting: bool) -> Self {
+        Self { lasting, ..self }
     }
 }
 

@@ -33,15 +33,19 @@ use crate::backend::Backend;
 use crate::claim::LockName;
 use crate::error::{Error, Operation, Result};
 
+mod election;
 mod guard;
 mod held;
 mod multi;
+mod once;
 mod rw_lock;
 mod semaphore;
 mod worker;
 
+pub use election::{Election, Leadership, Observer};
 pub use guard::Guard;
 pub use multi::MultiGuard;
+pub use once::{Began, Once, Run};
 pub use rw_lock::{ReadGuard, RwLock, WriteGuard};
 pub use semaphore::{Permit, Semaphore};
 use worker::Worker;

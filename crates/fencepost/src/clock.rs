@@ -9,7 +9,6 @@ use std::future::Future;
 use std::ops::Add;
 use std::pin::Pin;
 use std::time::Duration;
-#[cfg(any(feature = "redis", feature = "zookeeper"))]
 use std::time::SystemTime;
 
 /// A boxed future, as the dyn-safe traits of this crate return it.
@@ -108,8 +107,8 @@ impl Clock for BootClock {
 }
 
 /// Returns the milliseconds since 1970 by the wall clock of this machine. Stores write it beside a lock, so that people see since when it
-/// is held, and Redlock's stamps begin at it and always grow. The wall clock can be set, so nothing else may depend on it.
-#[cfg(any(feature = "redis", feature = "zookeeper"))]
+/// is held. The record of a job forgets old slots by it, and refuses what it forgot. Redlock's stamps begin at it and always grow. The wall
+/// clock can be set, so nothing else may depend on it.
 pub(crate) fn unix_millis() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))

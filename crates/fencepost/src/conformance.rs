@@ -24,6 +24,7 @@ mod guard;
 mod leases;
 mod listing;
 mod locker;
+mod once;
 mod record_changes;
 mod records;
 mod shares;
@@ -113,6 +114,7 @@ pub fn requirements() -> impl Iterator<Item = &'static Requirement> {
     ]
     .into_iter()
     .flatten()
+    .chain(once::requirements())
     .chain(shares::requirements())
 }
 

@@ -255,6 +255,10 @@ impl Engine {
         if is_first_call {
             self.telemetry.lost(reason);
             tracing::warn!(%name, epoch = lease.epoch, ?reason, "lock lost");
+            if reason == LostReason::OutOfTime {
+                // The store's lease ends later and, with some stores, not before the process does.
+                self.reaper.give_back(lease.claim_to_release());
+            }
         }
         self.deliver_duty(next.flatten());
     }

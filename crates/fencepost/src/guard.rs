@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::backend::Renewal;
 use crate::claim::{Claim, LockName, OwnerId};
-use crate::clock::{Clock, within};
+use crate::clock::{Clock, Moment, within};
 use crate::credential::Credential;
 use crate::engine::{Engine, Hold, ReleaseOutcome};
 use crate::error::{Error, ErrorKind, Operation, Result};
@@ -240,9 +240,12 @@ impl Guard {
 
     /// Ends this hold without a request: another hold has replaced its lease at the store.
     pub(crate) fn was_replaced(self) {
-        if let Some(hold) = Arc::into_inner(self.hold) {
-            hold.was_replaced();
-        }
+        self.leave();
+    }
+
+    /// Ends this hold at `limit`, however often the lease is renewed. The hold was just granted, and nobody relies on its validity yet.
+    pub(crate) fn limit_to(&self, limit: Moment) {
+        self.hold.lease.limit_to(limit);
     }
 
     /// Extends the lease so that it lasts at least `ttl` from now on. Never shortens it. With keep-alive this is rarely necessary.
@@ -355,6 +358,26 @@ impl Guard {
         }
     }
 
+    /// Stops renewing the lock, and leaves it to end by itself: nobody else gets it before the lease ends, not even a task of this process.
+    /// [`extend`](Self::extend) the lease before, if it should last longer than the TTL. In ZooKeeper and with Postgres' advisory locks, it also
+    /// ends when the connection of this process does.
+    ///
+    /// If another guard from [`reenter`](Self::reenter) is still alive, this only drops the guard.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> fencepost::Result<()> {
+    /// # let locker = fencepost::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()));
+    /// let guard = locker.acquire("nightly-report").await?;
+    /// guard.leave();
+    /// assert!(locker.try_acquire("nightly-report").await?.is_none());
+    /// # Ok(()) }
+    /// ```
+    pub fn leave(self) {
+        if let Some(hold) = Arc::into_inner(self.hold) {
+            hold.leave();
+        }
+    }
+
     /// Releases the lock, and returns the outcome. Outside a Tokio runtime, the release continues in the background, and the outcome is
     /// [`Unknown`](ReleaseOutcome::Unknown).
     ///
@@ -404,11 +427,11 @@ impl LossHandle {
 }
 
 /// Polls `work` until it completes, `lost` completes, or `lost_now` returns a loss.
-pub(crate) async fn while_held<F: Future>(
-    lost: impl Future<Output = Lost>,
-    lost_now: impl Fn() -> Option<Lost>,
+pub(crate) async fn while_held<F: Future, L>(
+    lost: impl Future<Output = L>,
+    lost_now: impl Fn() -> Option<L>,
     work: F,
-) -> Result<F::Output, Lost> {
+) -> Result<F::Output, L> {
     let mut lost = pin!(lost);
     let mut work = pin!(work);
     std::future::poll_fn(|context| {

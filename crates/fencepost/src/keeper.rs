@@ -44,7 +44,8 @@ pub(crate) async fn keep(weak: Weak<Engine>, alarm: Arc<Alarm>) {
         let leases = alarm.with_doubts(age, |doubts| sort_leases(&engine, doubts, &mut idle_looks));
         let next_look = leases.next_look;
         for lease in &leases.ended {
-            engine.lose(lease, LostReason::Expired);
+            let reason = lease.lost_at(engine.clock.now()).map(|lost| lost.reason());
+            engine.lose(lease, reason.unwrap_or(LostReason::Expired));
         }
         for renewing in leases.due {
             renewals.add(renewing);

@@ -3,6 +3,7 @@
 //! | kind | what it allows | where |
 //! |---|---|---|
 //! | election | one leader at a time, with a value that everybody can see | [`election`] |
+//! | once | a job on one machine at a time, for a limited time, and not twice for the same slot of its schedule | [`once`] |
 //! | semaphore | several holders of permits at the same time | [`Semaphore`] |
 //! | read-write lock | many readers, or one writer | [`RwLock`] |
 //!
@@ -11,6 +12,7 @@
 
 pub mod election;
 mod held;
+pub mod once;
 mod rw_lock;
 mod semaphore;
 

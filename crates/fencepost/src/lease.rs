@@ -44,6 +44,8 @@ pub enum LostReason {
     Shutdown,
     /// The [health check](crate::kinds::election::Election::health_check) of the leader failed.
     Unhealthy,
+    /// The run of a job has lasted as long as it [may](crate::kinds::once::Once::at_most).
+    OutOfTime,
 }
 
 /// The report that a lock was lost while a guard was alive.
@@ -78,6 +80,7 @@ impl fmt::Display for Lost {
             LostReason::Gone => "was lost: the store no longer knows this owner",
             LostReason::Shutdown => "was given up: its locker was shut down",
             LostReason::Unhealthy => "was given up: the health check of its holder failed",
+            LostReason::OutOfTime => "was given up: it was held for as long as it may be",
         };
         write!(f, "the lock {} {what}", self.name)?;
         match self.failed_renewals.as_ref().map(|failed| failed.count) {
@@ -112,6 +115,8 @@ pub(crate) struct Lease {
     pub(crate) epoch: u64,
     /// Nanoseconds of a [`Moment`]; only grows.
     valid_until: AtomicU64,
+    /// Nanoseconds of the [`Moment`] at which the hold ends, however often the lease is renewed.
+    limit: AtomicU64,
     /// The length that the store granted first.
     granted: Duration,
     /// Nanoseconds of a [`Moment`] at which the keeper renews next.
@@ -135,6 +140,7 @@ impl Lease {
         let lease = Self {
             epoch: grant.epoch,
             valid_until: AtomicU64::new(0),
+            limit: AtomicU64::new(Moment::FAR.as_nanos()),
             granted: grant.lease,
             renew_at: AtomicU64::new(0),
             asked_at: AtomicU64::new(grant.asked_at.as_nanos()),
@@ -159,7 +165,18 @@ impl Lease {
     }
 
     pub(crate) fn valid_until(&self) -> Moment {
-        Moment::from_nanos(self.valid_until.load(Ordering::Acquire))
+        let valid_until = Moment::from_nanos(self.valid_until.load(Ordering::Acquire));
+        valid_until.min(self.limit())
+    }
+
+    /// Returns when the hold ends, however often the lease is renewed.
+    fn limit(&self) -> Moment {
+        Moment::from_nanos(self.limit.load(Ordering::Acquire))
+    }
+
+    /// Ends the hold at this moment. Nothing renews the lease for longer than that.
+    pub(crate) fn limit_to(&self, limit: Moment) {
+        self.limit.store(limit.as_nanos(), Ordering::Release);
     }
 
     pub(crate) fn renew_at(&self) -> Moment {
@@ -177,7 +194,11 @@ impl Lease {
     /// Returns the loss, if the lease is lost at `now`. The first caller to notice an expiry announces it to all.
     pub(crate) fn lost_at(&self, now: Moment) -> Option<&Lost> {
         if self.lost.get().is_none() && now >= self.valid_until() {
-            self.lose(LostReason::Expired);
+            self.lose(if now >= self.limit() {
+                LostReason::OutOfTime
+            } else {
+                LostReason::Expired
+            });
         }
         self.lost.get()
     }
@@ -282,7 +303,20 @@ impl Lease {
         let end = believed_end(asked_at, lease).as_nanos();
         let end = end.max(self.valid_until.fetch_max(end, Ordering::AcqRel));
         let renew_at = Moment::from_nanos(end).saturating_sub(self.claim.ttl * 2 / 3);
+        let renew_at = self.within_limit(renew_at, Moment::from_nanos(end), asked_at);
         self.renew_at.store(renew_at.as_nanos(), Ordering::Release);
+    }
+
+    /// Returns when a hold with a limit is renewed next. Its lease may be much longer than its TTL, and a renewal is also how it learns of a
+    /// loss, so it is renewed as often as any other, until a renewal would only keep others out for longer than the limit.
+    fn within_limit(&self, renew_at: Moment, end: Moment, asked_at: Moment) -> Moment {
+        let limit = self.limit();
+        if limit == Moment::FAR {
+            return renew_at;
+        }
+        let next = renew_at.min(asked_at + self.claim.ttl / 3);
+        let is_long_enough = end >= limit && next + self.claim.ttl > limit;
+        if is_long_enough { Moment::FAR } else { next }
     }
 
     /// Completes when the lease is lost.

@@ -46,7 +46,7 @@
 //! # Several holders
 //! A [`Semaphore`] has a number of permits, of which each holder has some, and an [`RwLock`] has many readers or one writer. Both make the same
 //! promises as a lock, and are served in order of arrival across all tasks and processes. They need a store that keeps records and has a
-//! clock: memory, SQLite or Redis. What their fences can protect differs: see [`resource`].
+//! clock: memory, SQLite, Redis, or a table in Postgres. What their fences can protect differs: see [`resource`].
 //!
 //! # Platforms
 //! The crate needs a Unix system and is tested on Linux. `stores::sqlite` works on Linux only. A guard measures its validity with
@@ -116,6 +116,8 @@ pub use engine::ReleaseOutcome;
 pub use error::{Effect, Error, ErrorKind, Operation, Result};
 pub use fence::Fence;
 pub use guard::Guard;
+pub use kinds::election::{Election, Leadership};
+pub use kinds::once::Once;
 pub use kinds::{Permit, ReadGuard, RwLock, Semaphore, WriteGuard};
 pub use lease::{FailedRenewals, Lost, LostReason};
 pub use line::HandOver;

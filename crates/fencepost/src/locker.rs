@@ -23,6 +23,7 @@ use crate::guard::Guard;
 use crate::housekeeping;
 use crate::line::Manner;
 use crate::shares::Shares;
+use crate::telemetry::Telemetry;
 
 /// Acquires locks in one store. Cheap to clone; all clones share the same state.
 ///
@@ -108,6 +109,14 @@ impl Locker {
 
     pub(crate) fn clock(&self) -> &dyn Clock {
         &*self.engine.clock
+    }
+
+    pub(crate) fn telemetry(&self) -> &Telemetry {
+        &self.engine.telemetry
+    }
+
+    pub(crate) fn shared_label(&self) -> &Arc<str> {
+        &self.engine.settings.label
     }
 
     pub(crate) fn ttl(&self) -> Duration {

@@ -9,15 +9,23 @@
 //! | `fencepost_handovers_total` | counter | `store` | grants inside the process, without a round trip |
 //! | `fencepost_renewals_total` | counter | `store`, `outcome` = `extended`, `lost`, `failed` | renewals of one lease each |
 //! | `fencepost_renewal_margin_seconds` | histogram | `store` | validity that was left when a renewal was answered |
-//! | `fencepost_lost_total` | counter | `store`, `reason` = `expired`, `gone`, `shutdown`, `unhealthy` | leases lost while a guard was alive |
+//! | `fencepost_terms_total` | counter | `store` | leaderships that began |
+//! | `fencepost_runs_total` | counter | `store`, `outcome` = `completed`, `failed`, `lost`, `unknown`, `dropped` | runs of jobs that ended |
+//! | `fencepost_skipped_runs_total` | counter | `store`, `why` = `running`, `recently_ran`, `completed`, `crash_unknown`, `below_floor` | runs of jobs that did not begin |
+//! | `fencepost_lost_total` | counter | `store`, `reason` = `expired`, `gone`, `shutdown`, `unhealthy`, `out_of_time` | leases lost while a guard was alive |
+//!
+//! A leadership and a run are holds of a lock, so the metrics of locks count them, too.
 //!
 //! `fencepost_renewals_total` counts the renewals of the locker itself, not the calls of [`Guard::extend`](crate::Guard::extend).
 //!
-//! With `tracing`, acquiring a lock is a span `acquire` (level debug, fields `store` and `name`). Events:
+//! With `tracing`, acquiring a lock is a span `acquire` (level debug, fields `store` and `name`), campaigning in an election a span `campaign`,
+//! and beginning a run a span `begin`, with the same level and fields. Events:
 //!
 //! | message | level | fields | when |
 //! |---|---|---|---|
 //! | "lock lost" | warn | `name`, `epoch`, `reason` | once for each lease that is lost while a guard is alive |
+//! | "leading" | info | `name`, `term` | a candidate was elected |
+//! | "run begins" | info | `name`, `fence`, `slot` | a run of a job begins |
 //! | "renewal failed" | warn | `name`, `error`, `left` | a renewal failed; the lock is held for as long as `left` says |
 //! | "release failed, trying again" | debug | `name`, `error` | a release in the background failed |
 //! | "release unanswered, trying again" | debug | `name` | the store did not answer a release in the background |
@@ -63,6 +71,8 @@ pub(crate) struct Telemetry {
     lost_gone: Counter,
     lost_shutdown: Counter,
     lost_unhealthy: Counter,
+    lost_out_of_time: Counter,
+    store: &'static str,
     /// Whether there is a recorder. Without one, times need not be measured.
     pub(crate) has_recorder: bool,
 }
@@ -76,6 +86,7 @@ impl Telemetry {
         let lost = |reason| counter!("fencepost_lost_total", "store" => store, "reason" => reason);
         let wait = histogram!("fencepost_acquire_wait_seconds", "store" => store);
         Self {
+            store,
             has_recorder: has_recorder(&wait),
             wait,
             hold: histogram!("fencepost_hold_seconds", "store" => store),
@@ -92,6 +103,7 @@ impl Telemetry {
             lost_gone: lost("gone"),
             lost_shutdown: lost("shutdown"),
             lost_unhealthy: lost("unhealthy"),
+            lost_out_of_time: lost("out_of_time"),
         }
     }
 
@@ -136,12 +148,26 @@ impl Telemetry {
         self.renewal_failed.increment(1);
     }
 
+    /// Counts a leadership that has begun.
+    pub(crate) fn elected(&self) {
+        counter!("fencepost_terms_total", "store" => self.store).increment(1);
+    }
+
+    pub(crate) fn run_ended(&self, outcome: &'static str) {
+        counter!("fencepost_runs_total", "store" => self.store, "outcome" => outcome).increment(1);
+    }
+
+    pub(crate) fn skipped(&self, why: &'static str) {
+        counter!("fencepost_skipped_runs_total", "store" => self.store, "why" => why).increment(1);
+    }
+
     pub(crate) fn lost(&self, reason: LostReason) {
         match reason {
             LostReason::Expired => self.lost_expired.increment(1),
             LostReason::Gone => self.lost_gone.increment(1),
             LostReason::Shutdown => self.lost_shutdown.increment(1),
             LostReason::Unhealthy => self.lost_unhealthy.increment(1),
+            LostReason::OutOfTime => self.lost_out_of_time.increment(1),
         }
     }
 }

@@ -139,6 +139,19 @@ impl Gauntlet {
         plan
     }
 
+    /// Returns what was not tried: what the plan leaves out, and the scenarios of which no run was finished.
+    pub fn left_undone(&self, plan: &GauntletPlan, rows: &[Row<'_>]) -> Vec<Untried> {
+        let is_done = |scenario: &str| rows.iter().any(|row| row.worst.scenario() == scenario);
+        let mut undone: Vec<&'static str> = plan.cells.iter().map(Cell::scenario).collect();
+        undone.dedup();
+        undone.retain(|scenario| !is_done(scenario));
+        let undone = undone.into_iter().map(|scenario| Untried {
+            scenario,
+            why: "not finished: the gauntlet ended before".into(),
+        });
+        plan.untried.iter().cloned().chain(undone).collect()
+    }
+
     /// Returns why a scenario does not apply to this lock on this store; `None` if it does.
     fn not_applicable(&self, scenario: AnyScenario) -> Option<String> {
         let buys = matches!(
@@ -187,22 +200,24 @@ impl Gauntlet {
         let Some(worst) = Outcome::worst(rows.iter().map(Row::outcome)) else {
             return Verdict::bare(Outcome::Inconclusive, "No scenario was tried.");
         };
-        let name = self.strategy.name;
-        let times = rows.iter().filter(|row| row.outcome() == worst).count();
-        let of = plural(rows.len(), "scenario", "scenarios");
-        let because = match worst {
-            Outcome::Held => format!("{name} held in all of {of}."),
-            Outcome::Broken => format!("{name} broke in {times} of {of}."),
-            Outcome::Stuck => format!("{name} got stuck in {times} of {of}."),
-            Outcome::Inconclusive => format!("Nothing broke, and {times} of {of} showed nothing."),
-        };
         Verdict {
             found: label::summary(rows),
             limits: self
                 .not_tried(untried)
                 .map(|names| format!("not tried: {names}")),
-            ..Verdict::bare(worst, because)
+            ..Verdict::bare(worst, self.in_a_sentence(rows))
         }
+    }
+
+    fn in_a_sentence(&self, rows: &[Row<'_>]) -> String {
+        let times = |outcome| rows.iter().filter(|row| row.outcome() == outcome).count();
+        counted(
+            self.strategy.name,
+            rows.len(),
+            times(Outcome::Broken),
+            times(Outcome::Stuck),
+            times(Outcome::Inconclusive),
+        )
     }
 
     /// Returns the scenarios that were left out, each with its reason; `None` if there are none.
@@ -229,6 +244,23 @@ impl Gauntlet {
         }
         format!("{text} --seed {}", self.seed)
     }
+}
+
+/// Returns how often a lock did what, the worst first.
+fn counted(name: &str, of: usize, broke: usize, stuck: usize, nothing: usize) -> String {
+    let of = plural(of, "scenario", "scenarios");
+    let what = match (broke, stuck) {
+        (0, 0) if nothing == 0 => return format!("{name} held in all of {of}."),
+        (0, 0) => return format!("Nothing broke, and {nothing} of {of} showed nothing."),
+        (broke, 0) => format!("broke in {broke}"),
+        (0, stuck) => format!("got stuck in {stuck}"),
+        (broke, stuck) => format!("broke in {broke} and got stuck in {stuck}"),
+    };
+    let and_nothing = match nothing {
+        0 => String::new(),
+        nothing => format!("; {nothing} showed nothing"),
+    };
+    format!("{name} {what} of {of}{and_nothing}.")
 }
 
 /// Returns why the lab cannot make servers fail, or come between them and the processes, as this scenario demands; `None` if it can, or if
@@ -322,11 +354,15 @@ pub struct Row<'a> {
 impl Row<'_> {
     /// Returns what its lock is judged by in its scenario.
     pub fn judged_by(&self) -> String {
-        let claims = match self.worst {
+        judged_by(self.worst.any_scenario(), self.claims())
+    }
+
+    /// Returns what its lock claimed in the worst run.
+    fn claims(&self) -> Claims {
+        match self.worst {
             Run::Lock(judged) => strategy::claims_of(&judged.header),
             Run::Sale(_) | Run::Retry(_) => Claims::PLAIN,
-        };
-        judged_by(self.worst.any_scenario(), claims)
+        }
     }
 
     /// Returns the command that repeats the worst run.

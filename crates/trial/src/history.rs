@@ -297,8 +297,8 @@ pub enum What {
         /// The hold.
         hold: u64,
     },
-    /// The lab stopped waiting for something: a process that does not get ready, or a storm, which ends early because too many requests
-    /// fail. Earlier versions recorded other reasons.
+    /// The lab stopped waiting for something: a process that does not get ready, a storm, which ends early because too many requests
+    /// fail, or a trial in which nothing happens any more. Earlier versions recorded other reasons.
     GaveUp {
         /// What it was waiting for, and why it stopped.
         why: String,

@@ -113,7 +113,7 @@ impl Ground {
         }
     }
 
-    /// Prepares the store for a trial. Call this once, before the first process connects.
+    /// Prepares the store for a trial, whose space in it is new. Call this once, before the first process connects.
     ///
     /// # Errors
     /// Returns an error if the store fails.
@@ -123,7 +123,8 @@ impl Ground {
                 stock::sqlite::create(path)?;
                 latch::sqlite::create(path)
             }
-            Self::Redis(endpoint) => redis::Connection::open(endpoint)?.clear(),
+            // Whether the space is empty would take a look at every key of the user's server.
+            Self::Redis(endpoint) => redis::Connection::open(endpoint).map(drop),
             Self::Postgres(endpoint) => postgres::prepare(endpoint),
             Self::Locks(servers) => stock::sqlite::create(&servers.stock_file),
         }

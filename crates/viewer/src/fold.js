@@ -35,6 +35,14 @@ const FAULTS = {
 const SIGNALS = ['killed', 'stopped'];
 // Those that another event ends.
 const LASTING = ['stopped', 'cut_off', 'replies_cut', 'requests_cut', 'slowed', 'distant', 'clock_ahead', 'clock_behind', 'clock_fast'];
+// What these end. Several faults may last at once: a process is stopped while its road is cut.
+const ENDS = {
+  reconnected: ['cut_off', 'replies_cut', 'requests_cut', 'slowed', 'distant'],
+  clock_right: ['clock_ahead', 'clock_behind', 'clock_fast'],
+};
+
+// Road and clock belong to a process in all of its lives: `A`, `A.2`, `A.3`.
+const processOf = name => name?.replace(/\.\d+$/, '');
 
 class Fold {
   constructor(run) {
@@ -164,10 +172,11 @@ class Fold {
       pause.t1 = pause.band.t1 = e.t;
       return pause;
     }
-    if (['reconnected', 'clock_right'].includes(e.fault)) {
-      const disturbed = this.faults.findLast(band => band.lane === lane && band.t1 == null);
-      if (disturbed) disturbed.t1 = e.t;
-      return disturbed;
+    if (ENDS[e.fault]) {
+      const isOver = band => band.t1 == null && ENDS[e.fault].includes(band.event.fault) && processOf(band.lane?.name) === processOf(e.who);
+      const over = this.faults.filter(isOver);
+      for (const band of over) band.t1 = e.t;
+      return over.at(-1);
     }
     const killed = e.fault === 'killed';
     const band = { type: 'fault', lane, t0: e.t, t1: LASTING.includes(e.fault) ? null : e.t, word: FAULTS[e.fault] ?? e.fault, event: e };

@@ -164,6 +164,6 @@ async fn orders(checkout: &Checkout, ids: &[String]) -> Score {
 
 fn basket(id: &str) -> Basket {
     let request = json!({"cart_id": "cart", "user_id": "user",
-        "shop_order_ids": [{"shop_id": "shop", "item_products": [{"product_id": id, "quantity": 1}]}]});
+        "shop_orders": [{"shop_id": "shop", "item_products": [{"product_id": id, "quantity": 1}]}]});
     Basket::new(serde_json::from_value(request).unwrap()).unwrap()
 }

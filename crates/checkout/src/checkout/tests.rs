@@ -14,7 +14,7 @@ const LONG: Duration = Duration::from_secs(60);
 
 fn basket() -> Basket {
     let request = json!({"cart_id": "c", "user_id": "u",
-        "shop_order_ids": [{"shop_id": "s", "item_products": [{"product_id": "lamp", "quantity": 1}]}]});
+        "shop_orders": [{"shop_id": "s", "item_products": [{"product_id": "lamp", "quantity": 1}]}]});
     Basket::new(serde_json::from_value(request).unwrap()).unwrap()
 }
 

@@ -142,7 +142,7 @@ pub(super) async fn shed(State(app): State<App>, mut request: Request, next: Nex
 
 /// A permit for a request under way. Work that goes on after the client has left keeps it.
 #[derive(Debug, Clone)]
-pub(super) struct RequestPermit(
+pub struct RequestPermit(
     #[expect(dead_code, reason = "held for its drop")] Arc<OwnedSemaphorePermit>,
 );
 

@@ -13,6 +13,8 @@ use crate::id::Id;
 use crate::order::{Basket, Order, OrderRequest, OrderStatus, PricedBasket};
 use crate::storage::{Ending, Settled};
 
+/// What to do if it is unknown whether an order was confirmed or cancelled.
+const REPEAT: &str = "Repeat the request: it changes nothing twice";
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 fn basket(request: OrderRequest) -> Result<Basket, Problem> {
@@ -109,7 +111,8 @@ async fn settle(
     ending: Ending,
     wanted: OrderStatus,
 ) -> Result<Json<Order>, Problem> {
-    match app.0.checkout.settle(id, ending, permit).await? {
+    let settled = app.0.checkout.settle(id, ending, permit).await;
+    match settled.map_err(|error| Problem::of_change(error, REPEAT))? {
         Settled::Done(order) => Ok(Json(order)),
         Settled::Unchanged(order) if order.order_status == wanted => Ok(Json(order)),
         Settled::Unchanged(order) => Err(Problem::conflict(

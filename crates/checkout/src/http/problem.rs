@@ -136,6 +136,22 @@ impl Problem {
         .retry_after(Duration::from_secs(1))
     }
 
+    /// Creates the problem of a change that the database did not confirm. `repeat` says how to find out whether it took effect.
+    pub(super) fn of_change(error: StorageError, repeat: &str) -> Self {
+        let detail = format!("the database failed: the change may have taken effect. {repeat}");
+        Self::of_storage(error, detail)
+    }
+
+    fn of_storage(error: StorageError, if_unavailable: impl Into<String>) -> Self {
+        let problem = match &error {
+            StorageError::Unavailable(_) => Self::unavailable("database-down", if_unavailable)
+                .retry_after(Duration::from_secs(1)),
+            StorageError::DatabaseGone => Self::database_gone(),
+            StorageError::Broken(_) => Self::internal(),
+        };
+        problem.caused_by(error)
+    }
+
     /// Creates the problem of an internal error: 500.
     pub fn internal() -> Self {
         Self::new(
@@ -202,17 +218,10 @@ fn product_unavailable(detail: &str) -> Problem {
     Problem::conflict("product-unavailable", "Product unavailable", detail)
 }
 
+/// The problem of a request that changes nothing. One that changes something is [`Problem::of_change`].
 impl From<StorageError> for Problem {
     fn from(error: StorageError) -> Self {
-        let problem = match &error {
-            StorageError::Unavailable(_) => {
-                Self::unavailable("database-down", "the database is unavailable")
-                    .retry_after(Duration::from_secs(1))
-            }
-            StorageError::DatabaseGone => Self::database_gone(),
-            StorageError::Broken(_) => Self::internal(),
-        };
-        problem.caused_by(error)
+        Self::of_storage(error, "the database is unavailable")
     }
 }
 

@@ -15,6 +15,9 @@ use crate::product::{Balance, NewProduct, Product};
 use crate::storage::StorageError;
 
 const MAX_PAGE: i64 = 500;
+/// What to do if it is unknown whether a product was added: the two cases of its id.
+const REPEAT_WITH_ID: &str = "Repeat the request: product-exists means that it did";
+const LOOK_WITHOUT_ID: &str = "Look for the product in GET /v1/products before you repeat the request, which named no product_id";
 
 /// Which products to list.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -60,12 +63,18 @@ pub(super) async fn add(
     Body(new): Body<NewProduct>,
 ) -> Result<Response, Problem> {
     let now = jiff::Timestamp::now().as_millisecond();
+    let repeat = match new.product_id {
+        Some(_) => REPEAT_WITH_ID,
+        None => LOOK_WITHOUT_ID,
+    };
     let id = match new.product_id.clone() {
         Some(id) => id,
         None => Id::random(now).map_err(StorageError::from)?,
     };
     let storage = app.0.checkout.storage();
-    let Some(product) = storage.add_product(new, id).await? else {
+    let added = storage.add_product(new, id).await;
+    let added = added.map_err(|error| Problem::of_change(error, repeat))?;
+    let Some(product) = added else {
         return Err(Problem::conflict(
             "product-exists",
             "Product exists",

@@ -8,8 +8,8 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use super::audit::Audit;
 use super::recent_events::{Entry, Made, RecentEvents, SECONDS, Sum};
+use super::recount::Recount;
 use super::{Live, Topic};
 use crate::breaker::BreakerState;
 use crate::checkout::Checkout;
@@ -121,7 +121,7 @@ pub async fn run(checkout: Checkout, live: Live, ttl: Duration, stop: Cancellati
                 live: &live,
                 ttl_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX),
                 recent: RecentEvents::new(now_ms()),
-                audit: Audit::of(checkout.storage()),
+                recount: Recount::of(checkout.audit()),
             };
             sampler.attend().await;
         }
@@ -134,7 +134,7 @@ struct Sampler<'a> {
     live: &'a Live,
     ttl_ms: u64,
     recent: RecentEvents,
-    audit: Audit,
+    recount: Recount,
 }
 
 impl Sampler<'_> {
@@ -170,7 +170,7 @@ impl Sampler<'_> {
     async fn sample(&mut self, with_activity: bool) {
         self.put(Topic::Locks, &self.locks().await);
         if with_activity {
-            self.audit.sample().await;
+            self.recount.sample().await;
             self.put(Topic::Activity, &self.activity().await);
         }
     }
@@ -255,7 +255,7 @@ impl Sampler<'_> {
             ActivityProduct {
                 shares: minute.map_or_else(|| vec![-1; SECONDS], |minute| minute.shares(now)),
                 minute: minute.map_or_else(Sum::default, |minute| minute.sum(now)),
-                adds_up: self.audit.adds_up(&product.product_id),
+                adds_up: self.recount.adds_up(&product.product_id),
                 product,
             }
         };
@@ -371,7 +371,7 @@ mod tests {
             live: &live,
             ttl_ms: 2_000,
             recent: RecentEvents::new(now_ms()),
-            audit: Audit::of(checkout.storage()),
+            recount: Recount::of(checkout.audit()),
         };
         let began = Instant::now();
         let activity = tokio::time::timeout(long, sampler.activity()).await;

@@ -177,7 +177,7 @@ mod tests {
         let request = json!({
             "cart_id": "c-1",
             "user_id": "u-1",
-            "shop_order_ids": [{
+            "shop_orders": [{
                 "shop_id": "s-1",
                 "item_products": [{ "product_id": "lamp-7", "quantity": 1 }],
             }],

@@ -2,7 +2,7 @@ use super::*;
 use serde_json::json;
 
 fn request(shops: serde_json::Value) -> Result<OrderRequest, serde_json::Error> {
-    serde_json::from_value(json!({"cart_id": "c", "user_id": "u", "shop_order_ids": shops}))
+    serde_json::from_value(json!({"cart_id": "c", "user_id": "u", "shop_orders": shops}))
 }
 
 fn product(id: &str, shop: &str, price_cents: i64) -> Product {
@@ -34,6 +34,27 @@ fn no_quantity_but_a_small_whole_number_is_ordered() {
             json!([{"shop_id": "s", "item_products": [{"product_id": "p", "quantity": quantity}]}]);
         assert!(request(shops).is_err(), "{quantity}");
     }
+}
+
+/// Before they had a name of their own, the field promised ids. Clients and stored orders of that time are still read.
+#[test]
+fn orders_of_shops_have_one_name_and_an_earlier_one_is_read() {
+    let shops = json!([{"shop_id": "s", "item_products": [{"product_id": "p", "quantity": 1}]}]);
+    let now = request(shops.clone()).unwrap();
+    let earlier = json!({"cart_id": "c", "user_id": "u", "shop_order_ids": shops});
+    let earlier: OrderRequest = serde_json::from_value(earlier).unwrap();
+    assert_eq!(now, earlier);
+    // The digest of an idempotency key is that of this text, whatever the client called it.
+    let text = serde_json::to_string(&earlier).unwrap();
+    assert_eq!(text, serde_json::to_string(&now).unwrap());
+    assert!(!text.contains("shop_order_ids"), "{text}");
+    let basket = Basket::new(now).unwrap();
+    let priced = PricedBasket::price(&basket, &[product("p", "s", 5)]).unwrap();
+    let written = serde_json::to_string(&priced).unwrap();
+    let stored = written.replace("shop_orders", "shop_order_ids");
+    assert_ne!(written, stored);
+    let read: PricedBasket = serde_json::from_str(&stored).unwrap();
+    assert_eq!(read, priced);
 }
 
 #[test]

@@ -18,7 +18,7 @@ function basket() {
   const [first, ...others] = PRODUCTS;
   const wanted = new Set([Math.random() < 0.6 ? first : anyOf(PRODUCTS), anyOf(others)]);
   const items = [...wanted].map(({ product_id }) => ({ product_id, quantity: 1 }));
-  return { cart_id: 'sample-cart', user_id: 'sample-user', shop_order_ids: [{ shop_id: SHOP, item_products: items }] };
+  return { cart_id: 'sample-cart', user_id: 'sample-user', shop_orders: [{ shop_id: SHOP, item_products: items }] };
 }
 
 export class Samples {

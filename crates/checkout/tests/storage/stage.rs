@@ -126,7 +126,7 @@ pub(crate) fn basket(lines: &[(&str, i64)]) -> Basket {
         .map(|(product, quantity)| json!({"product_id": product, "quantity": quantity}))
         .collect();
     let request = json!({"cart_id": "cart", "user_id": "user",
-        "shop_order_ids": [{"shop_id": "shop", "item_products": items}]});
+        "shop_orders": [{"shop_id": "shop", "item_products": items}]});
     Basket::new(serde_json::from_value(request).unwrap()).unwrap()
 }
 

@@ -53,7 +53,7 @@ impl ExternalLock {
     pub(crate) fn parse(text: &str) -> Option<Result<Self, BadValue>> {
         let start = match Manifest::find(text) {
             Some(manifest) => manifest.map(Box::new).map(Start::Folder),
-            None => Ok(Start::of_command(text)?),
+            None => Start::of_command(text)?,
         };
         let typed = shell_word(text);
         Some(start.map(|start| Self { start, typed }))
@@ -221,13 +221,21 @@ impl ExternalLock {
 }
 
 impl Start {
-    /// Parses a command. Returns `None` if `text` is a single word without a `/`.
-    fn of_command(text: &str) -> Option<Self> {
-        let mut words = words(text).into_iter();
+    /// Parses a command: words with the quotes, backslashes and comments of a shell, but without expansions. Returns `None` if `text` is a
+    /// single word without a `/`.
+    fn of_command(text: &str) -> Option<Result<Self, BadValue>> {
+        let Some(words) = shlex::split(text) else {
+            return Some(Err(BadValue {
+                what: "the command of the lock does not end: a quote is open, or it ends with a backslash"
+                    .into(),
+                advice: r#"close the quote; a quote that is meant as a letter is \' or \""#.into(),
+            }));
+        };
+        let mut words = words.into_iter();
         let program = words.next()?;
         let arguments: Vec<String> = words.collect();
         let is_command = program.contains('/') || !arguments.is_empty();
-        is_command.then_some(Self::Command { program, arguments })
+        is_command.then_some(Ok(Self::Command { program, arguments }))
     }
 }
 
@@ -237,42 +245,38 @@ fn not_here(_: Setup) -> Opening<dyn Buyer> {
     Box::pin(async { Err(failure) })
 }
 
-/// Splits a command into words with the quoting rules of a shell, but without expansions.
-pub(crate) fn words(text: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    let mut quote = None;
-    let mut in_word = false;
-    for letter in text.chars() {
-        match quote {
-            None if letter.is_whitespace() => in_word = false,
-            Some(open) if letter == open => quote = None,
-            None | Some(_) => {
-                if !std::mem::replace(&mut in_word, true) {
-                    words.push(String::new());
-                }
-                match (quote, letter, words.last_mut()) {
-                    (None, '\'' | '"', _) => quote = Some(letter),
-                    (_, _, Some(word)) => word.push(letter),
-                    _ => {}
-                }
-            }
-        }
-    }
-    words
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn words_are_told_apart_as_by_a_shell() {
-        assert_eq!(words("python3  my_lock.py "), ["python3", "my_lock.py"]);
-        assert_eq!(
-            words(r#"sh -c 'echo "hi"; cat' "" a'b c'd"#),
-            ["sh", "-c", r#"echo "hi"; cat"#, "", "ab cd"]
-        );
-        assert!(words("  ").is_empty());
+        for (text, expected) in [
+            (
+                "python3  my_lock.py ",
+                &["python3", "my_lock.py"] as &[&str],
+            ),
+            (
+                r#"sh -c 'echo "hi"; cat' "" a'b c'd"#,
+                &["sh", "-c", r#"echo "hi"; cat"#, "", "ab cd"],
+            ),
+            (r"my\ lock it\'s 'a\b'", &["my lock", "it's", r"a\b"]),
+            (
+                r#"./lock "say \"hi\"" $HOME"#,
+                &["./lock", r#"say "hi""#, "$HOME"],
+            ),
+            ("  ", &[]),
+        ] {
+            assert_eq!(shlex::split(text).unwrap(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_does_not_end_is_refused() {
+        for text in ["sh -c 'x", r#"sh -c "x"#, r"./lock \", "./it's"] {
+            let refused = ExternalLock::parse(text).unwrap().unwrap_err();
+            assert!(refused.what.contains("does not end"), "{text}: {refused:?}");
+        }
     }
 
     #[test]

@@ -126,9 +126,10 @@ impl Climb<'_> {
             side_by_side: self.arguments.jobs,
             logs: !flags.quiet && !flags.json && !screen.is_live(),
             interrupt: self.interrupt,
+            what: "trials",
         };
-        let finished = batch.run(screen, self.started)?;
-        self.repeated.extend(finished.repeated);
-        Ok(finished.runs)
+        let (runs, repeated) = batch.run(screen, self.started).complete()?;
+        self.repeated.extend(repeated);
+        Ok(runs)
     }
 }

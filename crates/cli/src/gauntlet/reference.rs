@@ -6,7 +6,6 @@ use fencepost_trial::gauntlet::{Gauntlet, Row};
 
 use super::stems;
 use crate::batch::{Batch, Finished};
-use crate::command_error::CommandError;
 use crate::screen::Screen;
 
 /// Runs the reference locks that explain these rows, and repeats those that show nothing. Their files have names of their own:
@@ -17,7 +16,7 @@ pub(super) fn run(
     rows: &[Row<'_>],
     screen: &mut Screen,
     started: Instant,
-) -> Result<Finished, CommandError> {
+) -> Finished {
     let cells = gauntlet.reference_cells(rows);
     let stems: Vec<String> = stems(&cells, gauntlet.runs)
         .into_iter()
@@ -27,6 +26,7 @@ pub(super) fn run(
         cells: &cells,
         stems: &stems,
         contender: None,
+        what: "trials of reference locks",
         ..*on_trial
     };
     batch.run(screen, started)

@@ -281,7 +281,7 @@ fn examples(text: &str) -> Vec<Vec<String>> {
         .filter(|line| line.starts_with("  fencepost "));
     let commands = lines.map(|line| {
         let command = line.trim().split("  ").next().unwrap_or_default();
-        let mut words = crate::contender::shell_words(command);
+        let mut words = shlex::split(command).unwrap();
         if let Some(at) = words.iter().position(|word| word.starts_with('|')) {
             words.truncate(at);
         }

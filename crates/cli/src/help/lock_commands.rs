@@ -35,7 +35,7 @@ Usage: fencepost elect --name NAME [OPTIONS] -- COMMAND [ARGUMENTS]
        fencepost elect --name NAME --observe [--json]
 
   --name NAME         the election; a lock of that name excludes it
-  --value TEXT        what others see (on SQLite and Redis), at most 1024 bytes  [host:process]
+  --value TEXT        what others see (not on Redlock), at most 1024 bytes  [host:process]
   --health COMMAND    a shell command; while it fails or hangs, this process does not lead
   --health-every TIME how often it is run, and how long it may take   [default: 5s]
   --ttl TIME          how long a crashed leader blocks the next, 500ms to 24h
@@ -60,6 +60,45 @@ Examples
   fencepost elect --name scheduler --value \"$(hostname):8080\" --store redis://cache -- ./scheduler
   fencepost elect --name primary --health 'pg_isready -q' --health-every 2s -- ./archive-wal
   fencepost elect --name scheduler --observe --json | jq -r '.leader.value // .state'
+";
+
+pub(super) const ONCE: &str = "\
+Runs a job on one machine of many, for a limited time, and not twice for one date of its schedule.
+Usage: fencepost once --name NAME --at-most TIME [OPTIONS] -- COMMAND [ARGUMENTS]
+
+  --name NAME         the job; a lock of that name excludes it
+  --at-most TIME      stop the command, and all it started, before it has taken this long
+  --at-least TIME     let nobody else begin before this time is over, however quick it was; not more
+                      than --at-most, and at most a day               [default: 0s]
+  --slot TEXT         the date that this run is for: it is not run again once it was completed.
+                      Slots sort as text; SQLite, Redis, Postgres table, etcd, ZooKeeper
+  --after-crash WHAT  if nobody knows how the last run of the slot ended: skip (it is run at most
+                      once) or rerun (at least once)                  [default: skip]
+  --keep TIME         how long slots are remembered; older ones are refused [default: 90d]
+  --skip-code N       the exit code if the job is skipped, without a word   [default: 0]
+  --ttl TIME          how long a crashed machine blocks the next, 500ms to 24h
+                                                                      [default: 10s]
+  --grace TIME        from SIGTERM to SIGKILL; at most 0.45 × TTL - 0.1 s
+                                                                      [default: 2s, at most TTL / 5]
+  --store STORE       sqlite: a file of this user · sqlite:PATH       [default: sqlite]
+{servers}                      FENCEPOST_STORE sets it, except for trials, and keeps passwords out of ps
+  --json              what became of it, as one line after the command's own output
+The command has FENCEPOST_NAME, FENCEPOST_FENCE and FENCEPOST_SLOT in its environment. Exit code 0
+completes its slot, another one lets it be run again; one that a signal ended counts as crashed.
+Exit codes
+  the command's own; 128 + N if signal N ended it; 124 its time was over, it was stopped
+  125 the lock was lost, it was stopped, or it ended too late
+  The command was not started: 0 or --skip-code skipped   126 cannot be executed   127 not found
+  69 store unreachable   64 usage   70 once could not watch over the command
+";
+
+pub(super) const ONCE_EXAMPLES: &str = "\
+Examples
+  fencepost once --name nightly --at-most 30m -- ./report.sh
+  fencepost once --name nightly --at-most 30m --slot \"$(date -u +%F)\" -- ./report.sh
+  fencepost once --name poll --at-most 50s --at-least 30s --store redis://cache -- ./poll.sh
+In a crontab, % ends the line, so write \\% there:
+  0 3 * * *  fencepost once --name nightly --at-most 30m --slot \"$(date -u +\\%F)\" -- ./report.sh
 ";
 
 pub(super) const LOCKS: &str = "\

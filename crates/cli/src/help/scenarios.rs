@@ -22,8 +22,8 @@ Every store (default --store sqlite)
                       after a long wait a whole lease?
   order               three wait for A, each of which asked well after the other: are they served
                       in that order? Only a lock that claims to be fair is tried: --lock=in-line
-  reentry             A asks for a lock that it has, and releases it once too often while B has it:
-                      is there a second hold, and is B's lock released?
+  reentry             A asks for a lock that it has, and releases an old hold again: is there a
+                      second hold, and is B's lock released, or A's new hold?
   same-pid            A dies and comes back with the same process id: is it taken for the dead one,
                       and do its locks come free? Needs root, or a user namespace, to choose the id
   late-write          A's write is delayed on its way to the resource; A's lock ends, B writes; then

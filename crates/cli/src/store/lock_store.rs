@@ -210,7 +210,7 @@ impl NotOpened {
                 _ => error.message().to_owned(),
             },
             code: match error.kind() {
-                ErrorKind::InvalidInput => exit::USAGE,
+                ErrorKind::InvalidInput | ErrorKind::Unsupported => exit::USAGE,
                 _ => exit::STORE,
             },
             advice: advice(store, error.kind()),

@@ -110,11 +110,20 @@ pub(super) enum Cause {
     Unanswered(Duration),
     /// Renewals succeed again, but the command had to be stopped; contains the time without a renewal.
     TooLate(Duration),
+    /// The lock was held for this long, and may be held no longer.
+    OverTime(Duration),
 }
 
 /// Says that and why the lock is lost: `LOST deploy at 03:12:44 UTC: no answer from the store for 7.6 s, 4 renewals failed`
 pub(super) fn lost(name: &LockName, at: SystemTime, cause: &Cause) -> Spoken {
+    let at = time_of_day(at);
     let why = match cause {
+        Cause::OverTime(most) => {
+            return format!(
+                "OUT OF TIME {name} at {at}: it may run for at most {}",
+                seconds(*most)
+            );
+        }
         Cause::Told(LostReason::Gone) => {
             "the store says that we no longer hold it: released by force, or forgotten".to_owned()
         }
@@ -147,7 +156,7 @@ pub(super) fn lost(name: &LockName, at: SystemTime, cause: &Cause) -> Spoken {
             seconds(*silent)
         ),
     };
-    format!("LOST {name} at {}: {why}", time_of_day(at))
+    format!("LOST {name} at {at}: {why}")
 }
 
 /// How the command was stopped.
@@ -274,6 +283,11 @@ mod tests {
         );
         let late = Cause::TooLate(Duration::from_millis(1_400));
         assert!(lost(&name, time, &late).ends_with("none for 1.4 s, and the command was stopped"));
+        let over = Cause::OverTime(Duration::from_secs(1800));
+        assert_eq!(
+            lost(&name, time, &over),
+            "OUT OF TIME deploy at 03:12:44 UTC: it may run for at most 30 min"
+        );
         let cause = Cause::Told(LostReason::Gone);
         assert!(lost(&name, time, &cause).ends_with("released by force, or forgotten"));
     }

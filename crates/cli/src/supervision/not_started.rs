@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fencepost::backend::Record;
-use fencepost::{Backend, LockName, Locker};
+use fencepost::{Backend, Error, ErrorKind, LockName, Locker};
 use nix::sys::signal::Signal;
 
 use super::messages;
@@ -11,7 +11,7 @@ use super::signals::Signals;
 use super::watch::is_end;
 use super::{Supervised, terminal};
 use crate::exit;
-use crate::store::NotOpened;
+use crate::store::{LockStore, NotOpened};
 use crate::wording::harmless_record;
 
 /// Why the command was not started: an exit code and lines for standard error.
@@ -34,6 +34,20 @@ impl NotStarted {
                 format!("cannot use the store {}: {}", reason.place, reason.words),
                 format!("{} was not started", plan.program()),
             ],
+        }
+    }
+
+    /// The reason is an error of the library: the store failed, or something was asked that can never be.
+    pub(crate) fn because(plan: &Supervised, store: &LockStore, error: &Error) -> Self {
+        match error.kind() {
+            ErrorKind::InvalidInput | ErrorKind::Unsupported => Self {
+                code: exit::USAGE,
+                lines: vec![
+                    error.message().to_owned(),
+                    format!("{} was not started", plan.program()),
+                ],
+            },
+            _ => Self::store(plan, &NotOpened::new(store, error)),
         }
     }
 

@@ -22,6 +22,8 @@ pub(crate) enum Outcome {
     NotStarted(i32),
     /// The lock was lost, and the command was stopped.
     Lost,
+    /// The lock was held for as long as it may be, and the command was stopped. Only runs of jobs have such a limit.
+    OverTime,
     /// The warden was killed, and the command with it.
     WardenDied,
 }
@@ -47,6 +49,7 @@ pub(crate) async fn run_command(
         passed_a_pause: false,
         taken_away: false,
         gave_up: false,
+        is_over_time: false,
         ending: None,
     };
     watch.channel.say(Instruction::Prepare).await;
@@ -78,6 +81,8 @@ struct Watch<'a, H> {
     taken_away: bool,
     /// Whether this process gave up the lock, which it still holds.
     gave_up: bool,
+    /// Whether the command is stopped because the lock may be held no longer.
+    is_over_time: bool,
     /// The progress of stopping the command, once it has begun.
     ending: Option<Ending>,
 }
@@ -200,7 +205,11 @@ impl<H: Held> Watch<'_, H> {
                 let mut ending = *self.begin_ending().await;
                 ending.gone_at = at;
                 messages::say(messages::stopped(&self.plan.program(), &ending));
-                return Some(Outcome::Lost);
+                return Some(if self.is_over_time {
+                    Outcome::OverTime
+                } else {
+                    Outcome::Lost
+                });
             }
         }
         None
@@ -217,6 +226,7 @@ impl<H: Held> Watch<'_, H> {
                 now.saturating_duration_since(renewed_at),
                 self.renewed_at > renewed_at,
             );
+            self.is_over_time = matches!(cause, Cause::OverTime(_));
             messages::say(messages::lost(&self.plan.name, SystemTime::now(), &cause));
         }
         let is_told = self.is_told_gone();
@@ -233,6 +243,10 @@ impl<H: Held> Watch<'_, H> {
     }
 
     fn cause(&self, silent: Duration, came_late: bool) -> Cause {
+        let room = self.plan.grace + self.plan.margin();
+        if let Some(most) = self.held.is_over_time(room) {
+            return Cause::OverTime(most);
+        }
         if self.is_told_gone() {
             return Cause::Told(LostReason::Gone);
         }

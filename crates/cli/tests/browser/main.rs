@@ -48,6 +48,10 @@ fn main() {
         ),
         ("two_runs_share_one_axis", pages::two_runs_share_one_axis),
         (
+            "a_fault_lasts_until_its_own_end",
+            pages::a_fault_lasts_until_its_own_end,
+        ),
+        (
             "a_narrow_screen_needs_no_sideways_scrolling",
             pages::a_narrow_screen_needs_no_sideways_scrolling,
         ),

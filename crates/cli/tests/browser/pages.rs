@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use fencepost_trial::report::html::Page;
 use fencepost_trial::verdict::{Checked, Finding, Outcome};
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::chromium::Chromium;
@@ -332,6 +333,43 @@ pub(crate) fn the_keyboard_reaches_everything() {
     );
     says(browser, "A holds product_A");
     assert_eq!(browser.troubles(), NOTHING);
+}
+
+/// In a storm, a process may be stopped while its road is cut, and a road that was cut in one life may be free again in the next.
+pub(crate) fn a_fault_lasts_until_its_own_end() {
+    let fold = include_str!("../../../viewer/src/fold.js").replace("export ", "");
+    let events = [
+        ("A", "slowed"),
+        ("A", "stopped"),
+        ("B", "cut_off"),
+        ("A", "reconnected"),
+        ("A", "continued"),
+        ("A", "clock_ahead"),
+        ("A", "cut_off"),
+        ("A", "clock_right"),
+        ("A", "killed"),
+        ("A.2", "reconnected"),
+    ];
+    let events = events.iter().enumerate();
+    let events: Vec<_> = events
+        .map(|(t, (who, fault))| json!({"n": t + 1, "t": t, "kind": "fault", "who": who, "fault": fault}))
+        .collect();
+    let run = json!({"outcome": "HELD", "evidence": [], "events": events});
+    let folded = format!(
+        "(() => {{ {fold}\n const picture = new Fold({run}); for (const event of picture.run.events) picture.take(event);
+        return picture.faults.map(band => `${{band.lane.name}} ${{band.event.fault}} ${{band.t0}}-${{band.t1}}`); }})()"
+    );
+    let mut browser = Chromium::start();
+    let bands = browser.evaluate(&folded);
+    let expected = json!([
+        "A slowed 0-3",
+        "A stopped 1-4",
+        "B cut_off 2-null",
+        "A clock_ahead 5-7",
+        "A cut_off 6-9",
+        "A killed 8-8"
+    ]);
+    assert_eq!(bands, expected);
 }
 
 pub(crate) fn two_runs_share_one_axis() {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use fencepost_trial::holds::{self, Scenario, Trial};
+use fencepost_trial::protocol::{PROTOCOL, Reply, Request, Resource};
 use fencepost_trial::sale::{self, Sale};
 use fencepost_trial::store::TrialStore;
 use fencepost_trial::strategy::{self, Strategy};
@@ -192,7 +193,7 @@ fn expected(command: &str) -> Option<Outcome> {
         ("crash", []) => Scenario::Crash,
         ("crash", ["--ttl-edge"]) => Scenario::TtlEdge,
         ("deadlock", []) => Scenario::Deadlock,
-        ("deadlock", ["--mitigate"]) => Scenario::DeadlockSorted,
+        ("deadlock", ["--sorted"]) => Scenario::DeadlockSorted,
         // The table expects the same on ZooKeeper.
         ("trial", [name] | [name, "--store", "zk"]) => Scenario::find(name)?,
         _ => return None,
@@ -228,4 +229,41 @@ fn a_verdict_beside_a_command_is_the_one_that_is_expected() {
         }
     }
     assert!(checked >= 17, "only {checked} were found");
+}
+
+/// Who writes a program by the page sees the messages that the lab sends.
+#[test]
+fn the_conversation_on_the_page_is_one_that_the_lab_has() {
+    let page = std::fs::read_to_string(root().join("docs/lab.md")).unwrap();
+    let (_, below) = page.split_once("The same on the wire").unwrap();
+    let (_, block) = below.split_once("```text\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    for line in block.lines() {
+        if let Some(text) = line.strip_prefix("> ") {
+            let request: Request = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&request).unwrap(), text);
+        } else {
+            // A program may leave out what it has nothing to say about.
+            let text = line.strip_prefix("< ").unwrap();
+            assert!(serde_json::from_str::<Reply>(text).is_ok(), "{text}");
+        }
+    }
+    let ground = TrialStore::default().ground(Path::new("/tmp/…"));
+    let init = Request::Init {
+        protocol: PROTOCOL,
+        id: "A".into(),
+        incarnation: 1,
+        keys: vec![holds::FIRST_LOCK.into()],
+        ttl_ms: 2_000,
+        endpoints: ground.endpoints_of_each_server(),
+        resource: Resource::Register,
+        start: None,
+    };
+    let first = format!("> {}", serde_json::to_string(&init).unwrap());
+    assert_eq!(block.lines().next(), Some(&*first));
+    // The names of buyers, as a recorded sale has them.
+    let histories = root().join("crates/trial/tests/histories");
+    let sale = std::fs::read_to_string(histories.join("sale-held.jsonl")).unwrap();
+    assert!(page.contains("in a sale `proc_0`, `proc_1`, …"));
+    assert!(sale.contains("\"proc_0\"") && sale.contains("\"proc_1\""));
 }

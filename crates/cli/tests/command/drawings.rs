@@ -106,7 +106,7 @@ fn lock_trials_and_comparisons_are_drawn_too() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let cases = [
-        ("deadlock --mitigate --ttl 500", 1),
+        ("deadlock --sorted --ttl 500", 1),
         ("crash --lock=fenced --ttl 500", 1),
         ("trial short-stock", 1),
         ("trial failover --lock=fenced", 1),

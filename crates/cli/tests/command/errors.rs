@@ -149,8 +149,16 @@ fn what_does_not_go_together_is_refused() {
         ),
         ("oversell --stock 1 --stock 2", "--stock is given twice"),
         (
-            "gauntlet --list --json",
-            "--list and --json exclude each other",
+            "gauntlet --list --ttl 500",
+            "--list and --ttl exclude each other",
+        ),
+        (
+            "gauntlet --list --envelope",
+            "--list and --envelope exclude each other",
+        ),
+        (
+            "gauntlet --ladder --predict",
+            "--ladder and --predict exclude each other",
         ),
         (
             "gauntlet --list --output results",

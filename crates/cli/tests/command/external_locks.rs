@@ -43,7 +43,7 @@ fn the_lock_in_python_fares_like_safe() {
             "BROKEN   A wrote over B's update",
         ),
         ("deadlock --ttl 600", 1, "BROKEN   Two holders at once"),
-        ("deadlock --mitigate --ttl 5000", 0, "HELD   Both finished"),
+        ("deadlock --sorted --ttl 5000", 0, "HELD   Both finished"),
         (
             "trial stale-release",
             0,
@@ -113,7 +113,7 @@ fn an_external_lock_is_judged_by_its_own_claims() {
     assert_ne!(boasting, plain);
     std::fs::write(&boaster, boasting).unwrap();
     let ran = tried(
-        "deadlock --mitigate --ttl 5000",
+        "deadlock --sorted --ttl 5000",
         &format!("python3 {}", boaster.display()),
     );
     assert_eq!(

@@ -126,7 +126,7 @@ fn a_lock_that_goes_around_the_store_is_not_acquitted() {
     assert_ne!(around, flock);
     let script = folder.path().join("around.py");
     std::fs::write(&script, around).unwrap();
-    let mut command = fencepost("deadlock --mitigate --store redlock --ttl 5000");
+    let mut command = fencepost("deadlock --sorted --store redlock --ttl 5000");
     let lock = format!("--lock=python3 {}", script.display());
     let ran = finish(command.arg(lock).output().unwrap());
     assert_eq!(ran.code, 2, "{}{}", ran.stdout, ran.stderr);

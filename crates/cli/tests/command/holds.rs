@@ -174,19 +174,37 @@ proof #N N ms wait cycle: A waits for B, B waits for A, until N ms
 … belief two holders of product_A for N ms
 damage N additions acknowledged, the number is N
 why A lease that ends while its holder waits no longer protects what the holder believes.
-next fencepost deadlock --mitigate both take the locks in the same order",
+next fencepost deadlock --sorted both take the locks in the same order",
     );
 }
 
 #[test]
 fn in_the_same_order_nobody_waits_in_a_circle() {
     tells(
-        "deadlock --mitigate",
+        "deadlock --sorted",
         0,
         "… at ms A: product_A, then product_B B: product_A, then product_B (sorted)
 … HELD Both finished, one after the other: no wait cycle, never two holders, no update lost.
 witness B met product_A taken and waited N ms for it
 limits works only if everybody sorts; one program that does not brings the deadlock back",
+    );
+}
+
+#[test]
+fn the_order_of_a_deadlock_is_named_after_its_scenario() {
+    for flag in ["--sorted", "--mitigate"] {
+        let ran = fencepost(&format!("deadlock {flag} --json"))
+            .output()
+            .unwrap();
+        assert_eq!(ran.status.code(), Some(0), "{flag}");
+        let report: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
+        assert_eq!(report["scenario"], "deadlock-sorted", "{flag}");
+    }
+    let help = fencepost("deadlock --help").output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    assert!(
+        help.contains("--sorted") && !help.contains("--mitigate"),
+        "{help}"
     );
 }
 
@@ -294,7 +312,7 @@ fn a_scenario_with_a_command_of_its_own_also_runs_by_name() {
     for (by_name, command) in [
         ("trial crash", "crash"),
         ("trial deadlock", "deadlock"),
-        ("trial deadlock-sorted", "deadlock --mitigate"),
+        ("trial deadlock-sorted", "deadlock --sorted"),
         ("trial ttl-edge --work 450", "crash --ttl-edge --work 450"),
     ] {
         let more = "--lock=watchdog --ttl 300 --seed 7 --quiet";
@@ -342,9 +360,9 @@ fn a_flag_of_another_scenario_is_refused_with_the_command_that_has_it() {
             "--faults kill,pause,cut,delay,server,clock",
         ),
         (
-            "trial deadlock --mitigate",
-            "there is no flag '--mitigate'",
-            "fencepost deadlock --mitigate      or fencepost trial deadlock-sorted",
+            "trial deadlock --sorted",
+            "there is no flag '--sorted'",
+            "fencepost deadlock --sorted      or fencepost trial deadlock-sorted",
         ),
         (
             "trial crash --ttl-edge",

@@ -15,6 +15,7 @@ mod gauntlet;
 mod holds;
 mod interrupt;
 mod json;
+mod ladder;
 mod lock_servers;
 mod lost_store;
 mod manifests;

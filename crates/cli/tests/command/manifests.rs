@@ -271,7 +271,7 @@ fn a_fault_in_a_manifest_is_a_usage_error_with_file_line_and_field() {
 fn the_name_and_version_stand_for_the_lock_and_its_folder_for_the_command() {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("page.html");
-    let again = "fencepost deadlock --mitigate --lock=subjects/lease-shell --ttl 5000 --seed 7";
+    let again = "fencepost deadlock --sorted --lock=subjects/lease-shell --ttl 5000 --seed 7";
     let arguments = again.trim_start_matches("fencepost ");
     let ran = tried(&format!("{arguments} --json --report {}", page.display()));
     let report: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -297,7 +297,7 @@ fn a_folder_does_not_hide_a_strategy_and_needs_no_slash() {
         write_lock(&lock, READY, "name_of_nothing = 1\n");
     }
     let in_folder = |lock: &str| {
-        let mut command = fencepost("deadlock --mitigate --ttl 5000 --lock");
+        let mut command = fencepost("deadlock --sorted --ttl 5000 --lock");
         finish(command.arg(lock).current_dir(&folder).output().unwrap())
     };
     let ours = in_folder("safe");

@@ -79,7 +79,7 @@ fn a_crash_and_its_history() {
 #[test]
 fn a_deadlock_and_its_history() {
     keeps_its_word("deadlock --ttl 400");
-    keeps_its_word("deadlock --ttl 400 --mitigate");
+    keeps_its_word("deadlock --ttl 400 --sorted");
     keeps_its_word("deadlock --ttl 300 --lock=watchdog");
 }
 

@@ -69,7 +69,9 @@ pub(crate) fn every_path_is_there() {
     let compose = yaml("compose.yml");
     let volumes = compose["volumes"].as_object().unwrap();
     for (name, service) in services() {
-        for mount in service["volumes"].as_array().into_iter().flatten() {
+        let mounts = service["volumes"].as_array().into_iter().flatten();
+        // A mount in memory needs nothing that exists.
+        for mount in mounts.filter(|mount| mount["type"] != "tmpfs") {
             let place = mount.as_str().unwrap().split(':').next().unwrap();
             let is_there = match place.strip_prefix("./") {
                 Some(path) => folder().join(path).exists(),
@@ -107,6 +109,39 @@ pub(crate) fn every_path_is_there() {
     assert_eq!(found["type"], "A", "what Docker's DNS has");
     let port = format!(r#""--port","{}""#, found["port"]);
     assert!(command.contains(&port), "{port}: {command}");
+}
+
+/// If the shop cannot start, its alerts must, or nobody is told.
+pub(crate) fn watchers_wait_for_nobody() {
+    let services = services();
+    for name in ["prometheus", "grafana"] {
+        let waits_for = &services[name]["depends_on"];
+        assert!(waits_for.is_null(), "{name} waits for {waits_for}");
+    }
+}
+
+/// For a volume of the image that a service does not mount, Docker makes one without a name, which stays behind.
+pub(crate) fn no_volume_is_without_a_name() {
+    let dockerfile = text("Dockerfile");
+    let volumes: Vec<&str> = dockerfile
+        .lines()
+        .filter_map(|line| line.strip_prefix("VOLUME "))
+        .collect();
+    assert!(!volumes.is_empty(), "then this test is of no use");
+    for (name, _) in ours() {
+        let service = services().remove(&name).unwrap();
+        let mounts = service["volumes"].as_array().cloned().unwrap_or_default();
+        let targets: Vec<&str> = mounts
+            .iter()
+            .filter_map(|mount| match mount.as_str() {
+                Some(text) => text.split(':').nth(1),
+                None => mount["target"].as_str(),
+            })
+            .collect();
+        for volume in &volumes {
+            assert!(targets.contains(volume), "{name}: {volume} of {targets:?}");
+        }
+    }
 }
 
 pub(crate) fn images_are_pinned() {

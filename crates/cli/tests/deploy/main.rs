@@ -25,6 +25,14 @@ type Tests = &'static [(&'static str, fn())];
 const ANYWHERE: Tests = &[
     ("compose::every_flag_is_one", image::every_flag_is_one),
     ("compose::every_path_is_there", image::every_path_is_there),
+    (
+        "compose::watchers_wait_for_nobody",
+        image::watchers_wait_for_nobody,
+    ),
+    (
+        "compose::no_volume_is_without_a_name",
+        image::no_volume_is_without_a_name,
+    ),
     ("compose::images_are_pinned", image::images_are_pinned),
     (
         "compose::no_secret_has_a_default",

@@ -1,4 +1,4 @@
-//! Tests of `fencepost exec`, `elect` and `locks` with real processes, real signals and a real terminal.
+//! Tests of `fencepost exec`, `elect`, `once` and `locks` with real processes, real signals and a real terminal.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -8,6 +8,7 @@ mod fenced_file;
 mod killed;
 mod locks;
 mod lost;
+mod once;
 mod redis;
 mod redis_locks;
 mod servers;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::stage::{Stage, order};
 
 fn with_quantity(quantity: Value) -> Value {
-    json!({"cart_id": "c", "user_id": "u", "shop_order_ids": [
+    json!({"cart_id": "c", "user_id": "u", "shop_orders": [
         {"shop_id": "s1", "item_products": [{"product_id": "lamp", "quantity": quantity}]}]})
 }
 
@@ -23,7 +23,7 @@ fn an_order_that_makes_no_sense_never_changes_anything() {
     service.put_in("desk", 5);
     let good = order("c", &[("lamp", 1)]);
     let two = |one: &str, other: &str| {
-        json!({"cart_id": "c", "user_id": "u", "shop_order_ids": [
+        json!({"cart_id": "c", "user_id": "u", "shop_orders": [
             {"shop_id": "s1", "item_products": [{"product_id": one, "quantity": 1}]},
             {"shop_id": "s1", "item_products": [{"product_id": other, "quantity": 1}]}]})
     };
@@ -47,14 +47,14 @@ fn an_order_that_makes_no_sense_never_changes_anything() {
         ("too many items", order("c", &hundred_and_one), 422),
         (
             "no items",
-            json!({"cart_id": "c", "user_id": "u", "shop_order_ids": []}),
+            json!({"cart_id": "c", "user_id": "u", "shop_orders": []}),
             422,
         ),
         ("a product twice", two("lamp", "lamp"), 422),
         ("an unknown product", two("lamp", "nobody-knows"), 404),
         (
             "another shop's",
-            changed(&good, "/shop_order_ids/0/shop_id", json!("s2")),
+            changed(&good, "/shop_orders/0/shop_id", json!("s2")),
             409,
         ),
         (
@@ -94,23 +94,19 @@ fn an_order_that_makes_no_sense_never_changes_anything() {
         ("a list", json!([]), 422),
         (
             "a list of the fields",
-            json!(["c", "u", good["shop_order_ids"]]),
+            json!(["c", "u", good["shop_orders"]]),
             422,
         ),
         (
             "an item as a list",
-            changed(
-                &good,
-                "/shop_order_ids/0/item_products/0",
-                json!(["lamp", 1]),
-            ),
+            changed(&good, "/shop_orders/0/item_products/0", json!(["lamp", 1])),
             422,
         ),
         (
             "a shop as a list",
             changed(
                 &good,
-                "/shop_order_ids/0",
+                "/shop_orders/0",
                 json!(["s1", [{"product_id": "lamp", "quantity": 1}]]),
             ),
             422,

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
 
 use fencepost_rig::{Direction, Postgres, Proxy};
+use serde_json::json;
 
 use crate::stage::{Service, Stage, order, until};
 
@@ -31,6 +32,24 @@ fn a_database_that_restarts_never_loses_an_order_or_needs_a_restart_of_ours() {
     let review = service.client.post("/v1/checkout/review", &body);
     assert_eq!(review.status, 503, "{review:?}");
     assert_eq!(review.problem()["detail"], "the database is unavailable");
+    // Of a change, nobody knows whether it was committed.
+    let confirm = format!("{}/confirm", made.header("location").unwrap());
+    let cancel = confirm.replace("/confirm", "/cancel");
+    let nameless = json!({"shop_id": "s", "name": "Rug", "price_cents": 1, "stock": 1});
+    let mut named = nameless.clone();
+    named["product_id"] = "rug".into();
+    for (path, body, how_to_know) in [
+        (&*confirm, json!({}), "Repeat the request"),
+        (&*cancel, json!({}), "Repeat the request"),
+        ("/v1/products", named, "product-exists"),
+        ("/v1/products", nameless, "GET /v1/products"),
+    ] {
+        let lost = service.client.post(path, &body);
+        assert_eq!(lost.status, 503, "{path}: {lost:?}");
+        let detail = lost.problem()["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains("may have taken effect"), "{path}: {detail}");
+        assert!(detail.contains(how_to_know), "{path}: {detail}");
+    }
     assert_eq!(service.client.get("/readyz").status, 503);
     assert_eq!(service.client.get("/metrics").status, 200);
     postgres.restart().unwrap();

@@ -1,6 +1,8 @@
 //! Tests of the scratch shop for load tests.
 
 use std::collections::BTreeSet;
+use std::io::Write;
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -175,6 +177,61 @@ fn a_misspelt_field_never_means_the_default() {
     assert_eq!(
         service.client.post("/purchase", &all).json()["success"],
         true
+    );
+}
+
+#[test]
+fn customers_who_hang_up_never_make_room_for_more_purchases() {
+    let stage = Stage::new();
+    let service = stage.serve("--lab --max-in-flight 2 --deadline 60s");
+    let set = service.client.post("/reset", &json!({"stock": 10}));
+    assert_eq!(set.status, 200);
+    // Whoever buys now waits for this file.
+    let scratch = stage.scratch().into_iter();
+    let folders = scratch.flat_map(|folder| {
+        let folder = std::fs::read_dir(stage.path("scratch").join(folder));
+        folder.into_iter().flatten().flatten()
+    });
+    let mut files = folders.map(|folder| folder.path().join("run.db"));
+    let file = files.find(|file| file.exists()).unwrap();
+    let blocker = rusqlite::Connection::open(file).unwrap();
+    blocker.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let body = json!({"lock_strategy": "none"});
+    let buyers = || {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", service.pid())).unwrap();
+        let names = tasks.flatten().map(|task| task.path().join("comm"));
+        let names = names.filter_map(|name| std::fs::read_to_string(name).ok());
+        names.filter(|name| name == "checkout-buyer\n").count()
+    };
+    for count in 1..=2 {
+        let mut customer = TcpStream::connect(service.client.0).unwrap();
+        let (body, head) = (
+            body.to_string(),
+            "POST /purchase HTTP/1.1\r\nHost: localhost",
+        );
+        let length = body.len();
+        let request = format!(
+            "{head}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        customer.write_all(request.as_bytes()).unwrap();
+        until("somebody buys for the customer", || buyers() == count);
+    }
+    // Only the request that reads the metrics is in flight.
+    until("both have left", || {
+        service.metric("checkout_http_in_flight") == 1
+    });
+    let third = service.client.post("/purchase", &body);
+    assert_eq!(third.status, 503, "{third:?}");
+    assert_eq!(third.problem()["type"], "urn:fencepost:overloaded");
+    assert_eq!(buyers(), 2);
+    blocker.execute_batch("COMMIT").unwrap();
+    until("there is room again", || {
+        service.client.post("/purchase", &body).status == 200
+    });
+    assert_eq!(
+        buyers(),
+        2,
+        "those of the customers who left buy for others"
     );
 }
 

@@ -252,7 +252,7 @@ pub(crate) fn order(cart: &str, lines: &[(&str, i64)]) -> Value {
         .iter()
         .map(|(product, quantity)| json!({"product_id": product, "quantity": quantity}))
         .collect();
-    json!({"cart_id": cart, "user_id": "u1", "shop_order_ids": [{"shop_id": "s1", "item_products": items}]})
+    json!({"cart_id": cart, "user_id": "u1", "shop_orders": [{"shop_id": "s1", "item_products": items}]})
 }
 
 pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {

@@ -148,9 +148,8 @@ pub trait Records: fmt::Debug + Send + Sync {
     /// Replaces the record if it still is the one in `seen`, and creates it if `seen` is absent and still nobody has. A version never
     /// returns, even if the contents are equal or the record was removed in between.
     ///
-    /// Also returns [`Replaced::Outdated`] if `seen` is absent and was read before the store learned that it may have lost its data, for
-    /// instance over an earlier connection: the epoch that the caller chose may have been granted in the meantime, and forgotten. Read
-    /// again, then.
+    /// Also returns [`Replaced::Outdated`] if `seen` was read before the store learned that it may have lost its data, for instance over an
+    /// earlier connection: the epoch that the caller chose may have been granted in the meantime, and forgotten. Read again, then.
     ///
     /// A store that forgets records may forget this one `keep_for` after its last replacement. Most stores keep it for ever.
     fn replace<'a>(
@@ -164,6 +163,12 @@ pub trait Records: fmt::Debug + Send + Sync {
     /// Completes when the record may have changed since `seen`. This is a hint: it may complete without a change, and the caller must not
     /// depend on it alone, because a notification can be lost. Never fails: a store that cannot notify completes after a short time.
     fn changed<'a>(&'a self, key: &'a RecordKey, seen: &'a Snapshot) -> BoxFuture<'a, ()>;
+
+    /// Returns whether the store may forget runs of jobs that it has acknowledged and go on, for instance after a crash or a failover. A job
+    /// tells its user, because a slot may be run twice then. The default is `false`.
+    fn may_forget_runs(&self) -> bool {
+        false
+    }
 
     /// Returns the names of the records of this kind.
     fn names<'a>(&'a self, kind: RecordKind) -> BoxFuture<'a, Result<Vec<LockName>>>;

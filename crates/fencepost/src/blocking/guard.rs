@@ -165,6 +165,19 @@ impl Guard {
         }
     }
 
+    /// Stops renewing the lock, and leaves it to end by itself. See [`Guard::leave`](crate::Guard::leave).
+    ///
+    /// ```
+    /// # let locker = fencepost::blocking::Locker::new(std::sync::Arc::new(fencepost::stores::memory::Memory::new()))?;
+    /// let guard = locker.acquire("nightly-report")?;
+    /// guard.leave();
+    /// assert!(locker.try_acquire("nightly-report")?.is_none());
+    /// # Ok::<(), fencepost::Error>(())
+    /// ```
+    pub fn leave(self) {
+        self.inner.leave();
+    }
+
     /// Releases the lock, and returns the outcome. Inside an async runtime, the release continues in the background and the outcome
     /// is [`Unknown`](ReleaseOutcome::Unknown).
     ///

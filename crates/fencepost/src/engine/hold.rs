@@ -9,7 +9,7 @@ use crate::clock::{Moment, within};
 use crate::error::{Error, Operation};
 use crate::fence::Fence;
 use crate::lease::{Lease, Lost, LostReason};
-use crate::line::{Done, StoreRequest};
+use crate::line::{Done, HandOver, StoreRequest};
 
 /// The outcome of releasing a lock.
 ///
@@ -81,7 +81,7 @@ impl Hold {
     }
 
     pub(crate) async fn release(mut self) -> ReleaseOutcome {
-        match self.end() {
+        match self.end_as_usual() {
             Ending::HandedOver => ReleaseOutcome::Released,
             Ending::Release { next } => {
                 if let Err(error) = self.engine.runtime(Operation::Release) {
@@ -97,14 +97,20 @@ impl Hold {
         }
     }
 
-    /// Ends this hold without a request: another hold has replaced its lease at the store.
-    pub(crate) fn was_replaced(mut self) {
-        if let Ending::Release { next } = self.end() {
+    /// Ends this hold without a request to the store, and hands it to nobody: its lease ends by itself, or another one has replaced it.
+    pub(crate) fn leave(mut self) {
+        let nobody = HandOver::default().max_turns(0);
+        if let Ending::Release { next } = self.end(&nobody) {
             self.engine.deliver_duty(next);
         }
     }
 
-    fn end(&mut self) -> Ending {
+    fn end_as_usual(&mut self) -> Ending {
+        let limits = self.engine.settings.hand_over;
+        self.end(&limits)
+    }
+
+    fn end(&mut self, limits: &HandOver) -> Ending {
         self.ended = true;
         let now = self.engine.clock.now();
         self.engine
@@ -119,13 +125,12 @@ impl Hold {
             }
             return Ending::NotHeld;
         }
-        self.hand_over(now)
+        self.hand_over(now, limits)
     }
 
     /// Hands the lock to the next task in line, if the limits allow it.
-    fn hand_over(&self, now: Moment) -> Ending {
+    fn hand_over(&self, now: Moment, limits: &HandOver) -> Ending {
         let (engine, lease) = (&self.engine, &self.lease);
-        let limits = &engine.settings.hand_over;
         let new_claim = || engine.new_claim(&lease.claim.name);
         let done = engine.with_line(&lease.claim, |line| {
             line.done(lease.claim.owner, now, limits, new_claim)
@@ -173,7 +178,7 @@ impl Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         if !self.ended
-            && let Ending::Release { next } = self.end()
+            && let Ending::Release { next } = self.end_as_usual()
         {
             self.release_in_background(next);
         }

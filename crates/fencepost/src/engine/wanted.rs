@@ -1,6 +1,7 @@
 //! What a task asks for: a name and, for some kinds of lock, more than that.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::claim::{Claim, LockName, Part};
 
@@ -17,6 +18,7 @@ pub(crate) struct Wanted {
 #[derive(Debug, Clone, Default)]
 struct Terms {
     value: Option<Arc<str>>,
+    ttl: Option<Duration>,
 }
 
 impl From<LockName> for Wanted {
@@ -41,6 +43,11 @@ impl Wanted {
         self.with(|terms| terms.value = value)
     }
 
+    /// Sets the length of the lease, if it is not that of the locker.
+    pub(crate) fn with_ttl(self, ttl: Duration) -> Self {
+        self.with(|terms| terms.ttl = Some(ttl))
+    }
+
     fn with(mut self, set: impl FnOnce(&mut Terms)) -> Self {
         set(self.terms.get_or_insert_default());
         self
@@ -52,6 +59,7 @@ impl Wanted {
         Claim {
             part: self.part,
             value: terms.and_then(|terms| terms.value.clone()),
+            ttl: terms.and_then(|terms| terms.ttl).unwrap_or(claim.ttl),
             ..claim
         }
     }

@@ -30,16 +30,18 @@
 //!
 //! # The value
 //! A leader has a value: an address, an identity, anything that others need to know of it. A store that keeps
-//! [records](crate::backend::Capabilities::records) (memory, SQLite, Redis) keeps it beside the lock (`term value`), and it counts only while
-//! the holder of the lock has that term. Such a store answers [`leader`](Election::leader) from the moment at which the new leader has written
-//! its value, shortly after it got the lock.
+//! [records](crate::backend::Capabilities::records) (all but Redlock and Postgres' advisory locks) keeps it beside the lock (`term value`), and
+//! it counts only while the holder of the lock has that term. Such a store answers [`leader`](Election::leader) from the moment at which the new
+//! leader has written its value, shortly after it got the lock.
 //!
-//! On the other stores, leaders can be elected but have no value yet, and nobody can ask who leads:
+//! On Redlock and with Postgres' advisory locks, leaders can be elected but have no value, and nobody can ask who leads:
 //! [`Election::keeps_values`] returns `false`.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+
+use tracing::Instrument;
 
 use crate::backend::Backend;
 use crate::backend::leaders::{AnyLeaders, Proclamation};
@@ -253,7 +255,7 @@ impl Election {
     /// ```
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`] if the store keeps no values, [`ErrorKind::Timeout`] if it does not answer within the store timeout,
+    /// Returns [`ErrorKind::Unsupported`] if the store keeps no values, [`ErrorKind::Timeout`] if it does not answer within the store timeout,
     /// and otherwise the error of the store.
     ///
     /// # Cancel safety
@@ -281,7 +283,7 @@ impl Election {
     /// ```
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`] if the store keeps no values.
+    /// Returns [`ErrorKind::Unsupported`] if the store keeps no values.
     pub fn observe(&self) -> Result<Observer> {
         self.answers()?;
         Ok(Observer::new(self.clone()))
@@ -321,8 +323,8 @@ impl Election {
     fn keeps_no_values(&self) -> Error {
         let store = self.locker.backend().store_name();
         let message = format!(
-            "{store} elects leaders, but keeps no values of them: nobody can ask who leads. Memory, SQLite and Redis keep \
-             values"
+            "{store} elects leaders, but keeps no values of them: nobody can ask who leads. All stores but Redlock and Postgres' \
+             advisory locks keep values"
         );
         Error::new(
             ErrorKind::InvalidInput,
@@ -347,6 +349,18 @@ impl Election {
     }
 
     async fn campaign_until(
+        &self,
+        value: Arc<str>,
+        manner: Manner,
+        until: Moment,
+    ) -> Result<Option<Leadership>> {
+        let store = self.backend().store_name();
+        let span = tracing::debug_span!("campaign", store, name = %self.name);
+        let campaign = self.campaign_in_span(value, manner, until);
+        campaign.instrument(span).await
+    }
+
+    async fn campaign_in_span(
         &self,
         value: Arc<str>,
         manner: Manner,
@@ -426,6 +440,7 @@ impl Election {
             tracing::debug!(name = %self.name, %error, "lease not extended yet");
         }
         let health = self.health.clone();
+        self.locker.telemetry().elected();
         tracing::info!(name = %self.name, term = %guard.fence(), "leading");
         Ok(Some(Leadership::new(
             self.clone(),

@@ -153,12 +153,7 @@ impl Locker {
     }
 
     pub(crate) fn unanswered(&self) -> Error {
-        self.unanswered_by(Operation::Acquire)
-    }
-
-    /// Returns the error for a store that did not answer this operation in time.
-    pub(crate) fn unanswered_by(&self, operation: Operation) -> Error {
-        self.engine.unanswered(operation)
+        self.engine.unanswered(Operation::Acquire)
     }
 
     /// Returns why this grant cannot be used, or `None` if it can.

@@ -4,7 +4,7 @@ use super::machine::{Capacity, Impossible, Unreadable};
 use crate::claim::LockName;
 use crate::error::{Error, ErrorKind, Operation};
 
-const OTHER_STORE: &str = "use a store that has both, such as SQLite or Redis";
+const OTHER_STORE: &str = "use a store that has both, such as SQLite, Redis or a table in Postgres";
 
 /// Returns the error of a store that keeps no records.
 pub(crate) fn no_records(store: &'static str, operation: Operation) -> Error {

@@ -38,9 +38,16 @@
 //! | key | holds | until |
 //! |---|---|---|
 //! | `PREFIX/NAME/NUMBER` | `owner ttl held\|waiting since label` | the lease ends |
+//! | `PREFIX/\x01fencepost/KIND/NAME` | a record of another kind of lock (`shares`, `runs` or `leader`) | somebody deletes it |
 //!
 //! `NUMBER` is the last 63 bits of the owner in hexadecimal. It is also the number of the lease, except while the owner waits and after its
 //! lease was lengthened. `etcdctl lock PREFIX/NAME` is the same lock.
+//!
+//! **Records** ([`Records`]) are keys outside of the lines of all locks: no name contains a control character. Their version is the revision
+//! that last changed them, which never returns, and a replacement is a transaction that compares it. It is not sent again if it may have
+//! taken effect, because the second answer would be that somebody else was faster. Whoever waits for a change watches the key. etcd has no
+//! time that all clients could ask for. The lowest epoch of a grant is zero: no record is lost unless the whole cluster is, and revisions
+//! and fences with it.
 //!
 //! # What can go wrong
 //! - *The holder dies.* The lock is free when its lease ends; see above.
@@ -62,6 +69,7 @@ use std::sync::Arc;
 
 use etcd_client::{ConnectOptions, GetOptions};
 
+use crate::backend::records::Records;
 use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
@@ -80,6 +88,7 @@ mod leases;
 mod line;
 mod loss_watch;
 mod owners;
+mod records;
 mod requests;
 mod rounds;
 mod settings;
@@ -116,7 +125,8 @@ impl Etcd {
         fifo: true,
         across_processes: true,
         leases: true,
-        records: false,
+        records: true,
+        lasting: true,
     };
 
     /// Connects with the default settings.
@@ -250,5 +260,9 @@ impl Backend for Etcd {
 
     fn loss_bell(&self) -> Option<&LossBell> {
         Some(&self.hub.loss_bell)
+    }
+
+    fn records(&self) -> Option<&dyn Records> {
+        Some(self)
     }
 }

@@ -1,5 +1,5 @@
-//! Code that several stores share: opening from blocking code, certificates, the shared connection and its silence, outages, renewals of
-//! many claims, the turn window, and parts of addresses.
+//! Code that several stores share: opening from blocking code, certificates, the shared connection and its silence, bells of keys, outages,
+//! renewals of many claims, the turn window, and parts of addresses.
 
 #[cfg(all(
     feature = "blocking",
@@ -15,6 +15,8 @@ pub(crate) mod blocking;
 pub(crate) mod certificates;
 #[cfg(any(feature = "redis", feature = "postgres"))]
 pub(crate) mod current_session;
+#[cfg(any(feature = "redis", feature = "postgres"))]
+pub(crate) mod key_bells;
 pub(crate) mod outage;
 pub(crate) mod percent;
 #[cfg(any(

@@ -60,6 +60,7 @@ impl Memory {
         across_processes: false,
         leases: true,
         records: true,
+        lasting: true,
     };
 
     /// Creates an empty store on the real clock.

@@ -61,6 +61,8 @@
 //! a lock for which the comment has no room, which is the case after about eight locks in one session. The owner and the epoch of such
 //! a lock are known only if its session has no other lock.
 //!
+//! **No records.** [`Backend::records`] is `None`: advisory locks have no content. [`postgres_table`](super::postgres_table) has records.
+//!
 //! # What can go wrong
 //! - *The server restarts or fails over.* Advisory locks are in its memory, so all of them are free, and their holders are told at once.
 //!   Only the fence protects the data then. It grows across a crash, and across a failover unless the new primary's clock is behind by more
@@ -138,6 +140,7 @@ impl Postgres {
         across_processes: true,
         leases: true,
         records: false,
+        lasting: false,
     };
 
     /// Connects with the default settings.

@@ -41,11 +41,17 @@
 //! | `shedlock` | `name`, `lock_until`, `locked_at`, `locked_by` = `owner ttl label` | for ever: clients of ShedLock expect to find a row again |
 //! | `shedlock_fence` | the last epoch of a lock, its owner, its full name | for ever |
 //! | `shedlock_line` | the waiters, by ticket | the waiter leaves, or at most an hour after the lock was free and nobody took it |
+//! | `shedlock_record` | records of other kinds of lock: `kind`, `name`, `value`, `version` | for ever |
 //!
 //! [`create_table`](PostgresTableBuilder::create_table) or `create=true` in the address creates the tables. Without it, `open` returns an
 //! error with the statements to run. The user needs `SELECT`, `INSERT` and `UPDATE`, and for the line also `DELETE`. If a name is longer
 //! than ShedLock's 64 characters, our tables contain it in full, and the row contains its first 31 characters, a `~` and 32 digits of its
 //! SHA-256.
+//!
+//! **Records** ([`Records`]) have their own table, which locks do without: installations of earlier programs lack it. Opening the store
+//! creates it if it may, and only requests for records fail without it, with the statement to run. A version is 128 random bits. The lowest
+//! epoch of a grant is the server's time in the units of the fence. A replacement notifies those who wait for a change, who also ask four
+//! times a second. A snapshot of an absent record creates nothing over a later connection, behind which there may be another server.
 //!
 //! # What can go wrong
 //! - *The holder dies.* The lock is free when its lease ends.
@@ -65,6 +71,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::backend::records::Records;
 use crate::backend::{Backend, Capabilities, Listed, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
@@ -77,6 +84,8 @@ mod failure;
 mod hooks;
 mod hub;
 mod keys;
+mod record_statements;
+mod records;
 mod requests;
 mod schema;
 mod session;
@@ -106,7 +115,8 @@ impl PostgresTable {
         fifo: true,
         across_processes: true,
         leases: true,
-        records: false,
+        records: true,
+        lasting: true,
     };
 
     /// Connects with the default settings.
@@ -220,5 +230,9 @@ impl Backend for PostgresTable {
 
     fn list<'a>(&'a self, pattern: Option<&'a str>) -> BoxFuture<'a, Result<Vec<Listed>>> {
         Box::pin(view::list(&self.hub, pattern))
+    }
+
+    fn records(&self) -> Option<&dyn Records> {
+        Some(self)
     }
 }

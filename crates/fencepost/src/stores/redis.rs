@@ -103,7 +103,6 @@ mod hooks;
 mod hub;
 mod keys;
 mod names;
-mod record_waiters;
 mod records;
 pub(crate) mod register;
 mod requests;
@@ -137,6 +136,7 @@ impl Redis {
         across_processes: true,
         leases: true,
         records: true,
+        lasting: true,
     };
 
     /// Connects with the default settings.

@@ -63,6 +63,9 @@
 //!
 //! While a majority has not accepted an epoch yet, [`inspect`](Backend::inspect) shows a holder without one.
 //!
+//! **No records.** [`Backend::records`] is `None`: servers that may forget what they have voted for cannot replace a value by
+//! compare-and-set.
+//!
 //! # What can go wrong
 //! - *A minority of the servers is lost, slow or cut off.* Nothing happens.
 //! - *A majority is.* [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable), with the errors of all servers; waiters wait for up to
@@ -133,6 +136,7 @@ impl Redlock {
         across_processes: true,
         leases: true,
         records: false,
+        lasting: true,
     };
 
     /// Connects with the default settings.

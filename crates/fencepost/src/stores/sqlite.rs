@@ -32,10 +32,11 @@
 //! identity of the boot: leases and tickets of an earlier boot are void.
 //!
 //! **The fence** comes from one counter for the whole file, separate from the lock rows. The transaction that grants a lock raises it.
-//! Commits survive the crash of a process, but a power cut may lose the last ones (`synchronous=NORMAL`). The first program that opens the
-//! file after a boot therefore adds 10⁶ to the counter, and makes *that* durable. A new file starts its counter at the wall time since 2024
-//! in units of 7.8125 µs (the only use of wall time), so that the epochs of a deleted and re-created file do not go back unless the system
-//! time did; [`SqliteBuilder::first_epoch`] overrides that. The time lifts new counters to at most 2⁴⁶, which it reaches in 2041.
+//! Commits survive the crash of a process, but a power cut may lose the last ones (`synchronous=NORMAL`), except those that record the run
+//! of a job. The first program that opens the file after a boot therefore adds 10⁶ to the counter, and makes *that* durable. A new file
+//! starts its counter at the wall time since 2024 in units of 7.8125 µs (the only use of wall time), so that the epochs of a deleted and
+//! re-created file do not go back unless the system time did; [`SqliteBuilder::first_epoch`] overrides that. The time lifts new counters to
+//! at most 2⁴⁶, which it reaches in 2041.
 //!
 //! # Tables
 //! | table | holds |
@@ -130,6 +131,7 @@ impl Sqlite {
         across_processes: true,
         leases: true,
         records: true,
+        lasting: true,
     };
 
     /// Opens the file with the default settings, and creates it if it does not exist.

@@ -39,6 +39,13 @@
 //! order in which the nodes of a lock are created. Its upper half counts elections of a leader: a [`Fence`](crate::Fence) has room for
 //! 32,767 of them. After that, locks are refused ([`FenceExhausted`](crate::ErrorKind::FenceExhausted)).
 //!
+//! **Records** ([`Records`]) are below `BASE/%records`, which is the folder of no lock: in those, two hexadecimal digits follow a `%`. The
+//! node of a record has one child, whose name is the version, 128 random bits, and whose data are the content, at most 1,000,000 bytes. A
+//! replacement is a transaction that deletes the child of the version that was seen and creates another one. Whoever waits for a change
+//! watches the children. Records of runs also have the time of the leader, which stamps a write to the node `clock`; the others have none,
+//! because it would cost every read a write. The lowest epoch of a grant is zero: no record is lost unless the whole ensemble is, and fences
+//! with it.
+//!
 //! # What can go wrong
 //! - *The holder dies.* The lock is free a session timeout later, whatever its TTL. The same is true of the place of a dead waiter.
 //! - *The holder is stopped or cut off.* It is told that it lost the lock when its TTL is over, before the server gives the lock away.
@@ -56,6 +63,7 @@ use std::time::Duration;
 
 use zookeeper_client::Connector;
 
+use crate::backend::records::Records;
 use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
 use crate::clock::BoxFuture;
@@ -74,6 +82,7 @@ mod line;
 mod loss_watch;
 mod note;
 mod owners;
+mod records;
 mod requests;
 mod session;
 mod settings;
@@ -104,7 +113,8 @@ impl Zookeeper {
         fifo: true,
         across_processes: true,
         leases: false,
-        records: false,
+        records: true,
+        lasting: false,
     };
 
     /// Connects with the default settings.
@@ -228,5 +238,9 @@ impl Backend for Zookeeper {
 
     fn loss_bell(&self) -> Option<&LossBell> {
         Some(&self.hub.loss_bell)
+    }
+
+    fn records(&self) -> Option<&dyn Records> {
+        Some(self)
     }
 }

@@ -38,4 +38,8 @@ impl Records for FlakyStore {
     fn names<'a>(&'a self, kind: RecordKind) -> BoxFuture<'a, Result<Vec<LockName>>> {
         Box::pin(self.meddle(Operation::ReadRecord, self.kept().names(kind)))
     }
+
+    fn may_forget_runs(&self) -> bool {
+        self.kept().may_forget_runs()
+    }
 }

@@ -131,7 +131,7 @@ impl Backend for Broken {
     }
     fn capabilities(&self) -> Capabilities {
         let all = Capabilities::new().fifo(true).leases(true);
-        all.across_processes(true).records(true)
+        all.across_processes(true).records(true).lasting(true)
     }
     fn try_acquire<'a>(&'a self, claim: &'a Claim) -> Answer<'a, Option<Grant>> {
         self.breach.try_acquire(&self.store, claim)

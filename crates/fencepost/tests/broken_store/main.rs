@@ -11,6 +11,7 @@ mod shares;
 mod table;
 mod table_of_elections;
 mod table_of_records;
+mod table_of_runs;
 mod table_of_shares;
 mod views;
 mod waiting;
@@ -27,6 +28,7 @@ use self::breach::{Breach, Nothing, store_with};
 use self::table::{BREACHES, Line, NOT_BROKEN_BY_A_STORE, Violation};
 use self::table_of_elections::BREACHES_OF_ELECTIONS;
 use self::table_of_records::BREACHES_OF_RECORDS;
+use self::table_of_runs::BREACHES_OF_RUNS;
 use self::table_of_shares::BREACHES_OF_SHARES;
 
 /// On a slow machine, a breach may stay hidden, or a requirement may fail because the machine is slow. So a requirement gets this many
@@ -34,7 +36,10 @@ use self::table_of_shares::BREACHES_OF_SHARES;
 const CHANCES: usize = 3;
 
 fn breaches() -> impl Iterator<Item = &'static Line> {
-    let of_kinds = BREACHES_OF_ELECTIONS.iter().chain(BREACHES_OF_SHARES);
+    let of_kinds = BREACHES_OF_ELECTIONS
+        .iter()
+        .chain(BREACHES_OF_RUNS)
+        .chain(BREACHES_OF_SHARES);
     BREACHES.iter().chain(BREACHES_OF_RECORDS).chain(of_kinds)
 }
 

@@ -1,9 +1,11 @@
 //! Breaches in releases.
 
 use fencepost::backend::Release;
-use fencepost::{Backend, Claim, OwnerId, Result};
+use fencepost::{Backend, Claim, Grant, OwnerId, Result};
 
 use crate::breach::{Answer, Breach, Store};
+use crate::changes::for_a_thousand_ttls;
+use crate::grants::Claiming;
 
 /// Returns the owner that holds the lock of this claim.
 async fn holder(store: &Store, claim: &Claim) -> Result<Option<OwnerId>> {
@@ -19,6 +21,20 @@ pub(crate) struct ReleaseDoesNothing;
 impl Breach for ReleaseDoesNothing {
     fn release<'a>(&'a self, _: &'a Store, _: &'a Claim) -> Answer<'a, Release> {
         Box::pin(async { Ok(Release::Freed) })
+    }
+}
+
+/// Keeps what it has granted for ever: no release and hardly any time ends it.
+#[derive(Debug)]
+pub(crate) struct KeepsForEver;
+
+impl Breach for KeepsForEver {
+    fn try_acquire<'a>(&'a self, store: &'a Store, claim: &'a Claim) -> Answer<'a, Option<Grant>> {
+        Claiming(for_a_thousand_ttls).try_acquire(store, claim)
+    }
+
+    fn release<'a>(&'a self, store: &'a Store, claim: &'a Claim) -> Answer<'a, Release> {
+        ReleaseDoesNothing.release(store, claim)
     }
 }
 

@@ -3,4 +3,5 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod election;
+mod once;
 mod stage;

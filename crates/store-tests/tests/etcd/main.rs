@@ -18,6 +18,7 @@ mod interop;
 mod kills;
 mod losses;
 mod places;
+mod records;
 mod restarts;
 mod support;
 mod tls;
@@ -105,5 +106,6 @@ fn main() {
         Theme::once("interop", INTEROP),
         Theme::once("handed_in", handed_in::TESTS),
         Theme::once("places", places::TESTS),
+        Theme::once("records", records::TESTS),
     ]);
 }

@@ -18,6 +18,7 @@ mod interop;
 mod kills;
 mod line;
 mod network;
+mod records;
 mod restarts;
 mod rights;
 mod schema;
@@ -106,5 +107,6 @@ fn main() {
         Theme::once("line", LINE),
         Theme::once("interop", INTEROP),
         Theme::once("handed_in", handed_in::TESTS),
+        Theme::once("records", records::TESTS),
     ]);
 }

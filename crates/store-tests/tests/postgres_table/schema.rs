@@ -64,9 +64,9 @@ pub(crate) fn made_by_the_address() {
             assert!(store.try_acquire(&claim).await.unwrap().is_some());
             store.release(&claim).await.unwrap();
         }
-        assert_eq!(plain.number(made).await, 3);
+        assert_eq!(plain.number(made).await, 4);
         plain
-            .does("DROP TABLE locks, locks_fence, locks_line")
+            .does("DROP TABLE locks, locks_fence, locks_line, locks_record")
             .await;
         let builder = PostgresTable::builder(&no).create_table(true);
         assert_eq!(builder.open().await.unwrap().table(), "public.locks");
@@ -106,7 +106,7 @@ pub(crate) fn made_by_many_at_once() {
             }
             let plain = server.plain().await;
             plain
-                .does("DROP TABLE shedlock, shedlock_fence, shedlock_line")
+                .does("DROP TABLE shedlock, shedlock_fence, shedlock_line, shedlock_record")
                 .await;
         }
     });

@@ -20,6 +20,7 @@ mod kills;
 mod losses;
 mod lost_answers;
 mod network;
+mod records;
 mod restarts;
 mod runtimes;
 mod silence;
@@ -118,5 +119,6 @@ fn main() {
         Theme::once("interop", INTEROP),
         Theme::once("handed_in", handed_in::TESTS),
         Theme::once("losses", losses::TESTS),
+        Theme::once("records", records::TESTS),
     ]);
 }

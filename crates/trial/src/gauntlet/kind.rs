@@ -63,13 +63,42 @@ impl Kind {
     }
 
     /// Returns the reference lock of this kind in a scenario: a lock of ours that is built alike where it matters
-    /// there. Returns `None` if there is none on this store.
-    pub fn reference(self, scenario: AnyScenario, store: &TrialStore) -> Option<&'static Strategy> {
+    /// there, and is given the same time by what it claims. Returns `None` if there is none on this store.
+    pub fn reference(
+        self,
+        claims: Claims,
+        scenario: AnyScenario,
+        store: &TrialStore,
+    ) -> Option<&'static Strategy> {
         let is_database = store.is(&POSTGRES);
+        let name = match self.hold {
+            EndsWith::Session if is_database && !self.fenced => "advisory",
+            EndsWith::Untimed if is_database && !self.fenced => "unique-index",
+            EndsWith::Untimed => return None,
+            EndsWith::Lease | EndsWith::Session => {
+                match (self.fenced, self.is_as_watchdog(claims, scenario, store)) {
+                    (true, true) => "fenced-watchdog",
+                    (true, false) => "fenced",
+                    (false, true) => "watchdog",
+                    (false, false) => "safe",
+                }
+            }
+        };
+        let reference = strategy::find(name)?;
+        reference.stores.include(store).then_some(reference)
+    }
+
+    /// Returns whether, in this scenario, a lock of this kind is like our lock that renews its lease and stops its holder. Otherwise it is like
+    /// the one that does neither.
+    fn is_as_watchdog(self, claims: Claims, scenario: AnyScenario, store: &TrialStore) -> bool {
+        // Whoever claims to tell a loss is given time to do so. Everybody else is asked at once, before a renewal could tell.
+        if scenario.lock() == Some(Scenario::TakenAway) {
+            return claims.tells_loss_ms.is_some();
+        }
         let has_server = store.facts().connection == ServerFault::Available;
         let is_decided_by_renewal = scenario.lock().is_none_or(Scenario::is_decided_by_renewal);
         let fails_servers = scenario.lock().is_some_and(Scenario::fails_servers);
-        let has_watchdog = match self.hold {
+        match self.hold {
             // Only the end of the process ends it.
             EndsWith::Session if !has_server => true,
             // The server ends a session of which it hears nothing. Being heard of is what keeps a session.
@@ -78,17 +107,7 @@ impl Kind {
             // A holder learns by renewing its lease that its server has lost it; its own clock does not tell.
             EndsWith::Lease if fails_servers => self.renewed && self.stops_itself,
             _ => self.stops_itself,
-        };
-        let name = match self.hold {
-            _ if self.fenced => "fenced",
-            EndsWith::Session if is_database => "advisory",
-            EndsWith::Untimed if is_database => "unique-index",
-            EndsWith::Untimed => return None,
-            EndsWith::Lease | EndsWith::Session if has_watchdog => "watchdog",
-            EndsWith::Lease | EndsWith::Session => "safe",
-        };
-        let reference = strategy::find(name)?;
-        reference.stores.include(store).then_some(reference)
+        }
     }
 
     /// Returns words such as "a lease, renewed, does not stop itself, no fence".
@@ -120,9 +139,19 @@ impl Kind {
 mod tests {
     use super::*;
 
-    fn reference(kind: Kind, scenario: Scenario, store: &str) -> Option<&'static str> {
+    const TELLS_LOSS: Claims = Claims {
+        tells_loss_ms: Some(1_000),
+        ..Claims::PLAIN
+    };
+
+    fn reference(
+        kind: Kind,
+        claims: Claims,
+        scenario: Scenario,
+        store: &str,
+    ) -> Option<&'static str> {
         let store = TrialStore::named(store).unwrap();
-        kind.reference(AnyScenario::Lock(scenario), &store)
+        kind.reference(claims, AnyScenario::Lock(scenario), &store)
             .map(|strategy| strategy.name)
     }
 
@@ -151,6 +180,10 @@ mod tests {
             fenced: true,
             ..LEASE
         };
+        let both = Kind {
+            renewed: true,
+            ..fenced
+        };
         let of_session = Kind {
             hold: EndsWith::Session,
             ..LEASE
@@ -158,6 +191,10 @@ mod tests {
         let untimed = Kind {
             hold: EndsWith::Untimed,
             ..LEASE
+        };
+        let untimed_and_fenced = Kind {
+            fenced: true,
+            ..untimed
         };
         for (kind, scenario, store, expected) in [
             (LEASE, Scenario::TtlEdge, "sqlite", Some("safe")),
@@ -178,20 +215,23 @@ mod tests {
             ),
             (
                 looks_at_its_clock,
-                Scenario::TakenAway,
-                "redis",
-                Some("safe"),
-            ),
-            (
-                looks_at_its_clock,
                 Scenario::Failover,
                 "redis",
                 Some("safe"),
             ),
-            (careful, Scenario::TakenAway, "redis", Some("watchdog")),
             // The old primary confirms every renewal, so whoever renews its lease believes in it.
             (renewed, Scenario::Deposed, "redis", Some("watchdog")),
             (fenced, Scenario::Pause, "etcd", Some("fenced")),
+            // A fence does not end a deadlock, and a lease that is renewed does not end either.
+            (fenced, Scenario::Deadlock, "redis", Some("fenced")),
+            (both, Scenario::Deadlock, "redis", Some("fenced-watchdog")),
+            (
+                both,
+                Scenario::FailedRenewal,
+                "redis",
+                Some("fenced-watchdog"),
+            ),
+            (both, Scenario::Pause, "redis", Some("fenced")),
             // A server ends the session of a process that is paused, but a file does not.
             (of_session, Scenario::TtlEdge, "zk", Some("watchdog")),
             (of_session, Scenario::Pause, "zk", Some("safe")),
@@ -199,12 +239,39 @@ mod tests {
             (of_session, Scenario::Pause, "postgres", Some("advisory")),
             (untimed, Scenario::Crash, "postgres", Some("unique-index")),
             (untimed, Scenario::Crash, "sqlite", None),
+            // No fence makes its lock come free.
+            (untimed_and_fenced, Scenario::Crash, "sqlite", None),
         ] {
             assert_eq!(
-                reference(kind, scenario, store),
+                reference(kind, Claims::PLAIN, scenario, store),
                 expected,
                 "{kind:?} {scenario:?}"
             );
+        }
+    }
+
+    /// In `taken-away`, a claim decides how much time a holder is given.
+    #[test]
+    fn who_claims_to_tell_a_loss_is_compared_with_one_that_is_given_time_for_it() {
+        let careful = Kind {
+            renewed: true,
+            stops_itself: true,
+            ..LEASE
+        };
+        let fenced = Kind {
+            fenced: true,
+            ..careful
+        };
+        for (kind, claims, expected) in [
+            (careful, TELLS_LOSS, "watchdog"),
+            (careful, Claims::PLAIN, "safe"),
+            (LEASE, TELLS_LOSS, "watchdog"),
+            (LEASE, Claims::PLAIN, "safe"),
+            (fenced, TELLS_LOSS, "fenced-watchdog"),
+            (fenced, Claims::PLAIN, "fenced"),
+        ] {
+            let found = reference(kind, claims, Scenario::TakenAway, "redis");
+            assert_eq!(found, Some(expected), "{kind:?} {claims:?}");
         }
     }
 
@@ -214,12 +281,20 @@ mod tests {
             ("safe", "sqlite"),
             ("watchdog", "sqlite"),
             ("fenced", "redis"),
+            ("fenced-watchdog", "redis"),
             ("advisory", "postgres"),
             ("unique-index", "postgres"),
         ] {
-            let kind = Kind::of_ours(strategy::find(name).unwrap().claims);
+            let claims = strategy::find(name).unwrap().claims;
+            let kind = Kind::of_ours(claims);
+            // The library's lock says so when it has a TTL.
+            let claims = Claims {
+                tells_loss_ms: claims.keep_alive.then_some(1_000),
+                ..claims
+            };
             for scenario in Scenario::ALL {
-                assert_eq!(reference(kind, scenario, store), Some(name), "{scenario:?}");
+                let found = reference(kind, claims, scenario, store);
+                assert_eq!(found, Some(name), "{scenario:?}");
             }
         }
     }

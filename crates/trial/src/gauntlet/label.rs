@@ -169,7 +169,12 @@ impl Gauntlet {
                 bare(LabelName::Unexplained, because)
             });
         }
-        let label = compare(row, reference_lock, reference);
+        let label = if reference.is_empty() {
+            let because = format!("its reference, {}, was not run", reference_lock.name);
+            bare(LabelName::Unexplained, because)
+        } else {
+            compare(row, reference_lock, reference)
+        };
         Some(match self.strategy.flaw {
             // The lab itself documents what is wrong with its exhibits.
             Some(flaw) if label.name != LabelName::LimitOfItsKind => Label {
@@ -199,7 +204,7 @@ impl Gauntlet {
             fenced,
             ..self.kind
         };
-        kind.reference(row.worst.any_scenario(), &self.store)
+        kind.reference(row.claims(), row.worst.any_scenario(), &self.store)
     }
 }
 
@@ -300,6 +305,8 @@ fn limits_of(kind: Kind, scenario: AnyScenario) -> &'static [Charge] {
         Some(Scenario::RestartBehind) if kind.fenced => &[Charge::Fence, Charge::TwoHolders],
         // The server ends every lease by its own time of day.
         Some(Scenario::ClockBack) => &[Charge::Stuck, Charge::Recovery],
+        // Whoever is left at the old primary renews its lease there, and nobody tells it: no fence does, either.
+        Some(Scenario::Deposed) if kind.renewed => &[Charge::TwoHolders],
         // Two that wait for each other keep their locks for as long as they live.
         Some(Scenario::Deadlock) if lasts => &[Charge::Stuck],
         Some(

@@ -260,3 +260,27 @@ fn the_worst_of_several_runs_counts_and_how_often_it_happened() {
     assert_eq!(rows[0].outcome(), Outcome::Broken);
     assert_eq!((rows[0].times, rows[0].of), (2, 3));
 }
+
+#[test]
+fn every_kind_of_failure_is_counted() {
+    assert_eq!(
+        counted("safe", 9, 0, 0, 0),
+        "safe held in all of 9 scenarios."
+    );
+    assert_eq!(
+        counted("safe", 9, 1, 2, 3),
+        "safe broke in 1 and got stuck in 2 of 9 scenarios; 3 showed nothing."
+    );
+    assert_eq!(
+        counted("safe", 9, 0, 2, 0),
+        "safe got stuck in 2 of 9 scenarios."
+    );
+    assert_eq!(
+        counted("safe", 1, 1, 0, 0),
+        "safe broke in 1 of 1 scenario."
+    );
+    assert_eq!(
+        counted("safe", 9, 0, 0, 3),
+        "Nothing broke, and 3 of 9 scenarios showed nothing."
+    );
+}

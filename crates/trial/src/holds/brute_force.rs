@@ -37,6 +37,7 @@ struct BruteForce {
     failures: Vec<FailedRequest>,
     answered_steps: Vec<(String, u64, u64)>,
     asked_ops: Vec<(u64, Mark)>,
+    released_again: Vec<u64>,
     end_ns: u64,
     claims: Claims,
     ttl_ns: u64,
@@ -147,17 +148,21 @@ impl BruteForce {
         overlaps
     }
 
-    /// Returns two grants of one lock, the earlier and the later, whose fences do not increase.
-    fn fence_regression(&self) -> Option<(&Hold, &Hold)> {
+    /// Returns two grants of one lock, the earlier and the later, whose fences do not increase. Whoever has released a lock by the time that
+    /// `first_until_ns` names for a hold was granted it before that.
+    fn fence_regression(&self, first_until_ns: impl Fn(&Hold) -> u64) -> Option<(&Hold, &Hold)> {
         let holds = &self.holds;
         holds.iter().enumerate().find_map(|(index, later)| {
             let earlier = holds[..index].iter().find(|earlier| {
                 let (Some(old), Some(new)) = (&earlier.fence, &later.fence) else {
                     return false;
                 };
-                // If the first was granted before the other was requested, their order is certain. Otherwise only a repeated
-                // fence is a violation.
-                let certain = earlier.granted.at_ns < later.asked.at_ns;
+                // Where the order is not certain, only a repeated fence is a violation.
+                let was_released = |(mark, outcome): (Mark, ReleaseResult)| {
+                    outcome == ReleaseResult::Released && mark.at_ns < first_until_ns(later)
+                };
+                let certain = earlier.granted.at_ns < later.asked.at_ns
+                    || earlier.released.is_some_and(was_released);
                 let order = compare(new, old);
                 let wrong = match order {
                     Some(Ordering::Greater) => false,

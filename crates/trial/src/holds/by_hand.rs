@@ -254,6 +254,19 @@ impl HistoryBuilder {
             .add(at + 0.3, who, answer)
     }
 
+    /// The process answers a request to release a hold with an error: there is nothing to release.
+    pub(crate) fn refuses_to_release(self, who: &str, at: f64, hold: u64) -> Self {
+        let op = self.next_op();
+        let key = KEY.to_owned();
+        let answer = What::Failed {
+            op,
+            definite: true,
+            message: "there is no such hold".into(),
+        };
+        self.add(at, who, What::Release { op, key, hold })
+            .add(at + 0.3, who, answer)
+    }
+
     pub(crate) fn fault(self, who: &str, at: f64, fault: Fault) -> Self {
         self.add(at, who, What::Fault { fault })
     }

@@ -9,7 +9,7 @@ use crate::verdict::Outcome;
 
 /// The expected verdicts for each lock, for scenarios in which the store itself does not fail: opposite order, same order, kill, work
 /// beyond the lease, late release, nothing to sell, pause before the write.
-const HOLDS: [(&str, [Outcome; 7]); 15] = {
+const HOLDS: [(&str, [Outcome; 7]); 16] = {
     use Outcome::{Broken, Held, Stuck};
     [
         ("naive", [Broken, Held, Stuck, Broken, Broken, Held, Broken]),
@@ -31,6 +31,10 @@ const HOLDS: [(&str, [Outcome; 7]); 15] = {
         ("watchdog", [Stuck, Held, Held, Held, Held, Held, Held]),
         ("in-line", [Stuck, Held, Held, Held, Held, Held, Held]),
         ("fenced", [Held, Held, Held, Held, Held, Held, Held]),
+        (
+            "fenced-watchdog",
+            [Stuck, Held, Held, Held, Held, Held, Held],
+        ),
         // What a holder has read is not protected; only one trial is about that, and tables leave it out.
         ("fenced-writes", [Held, Held, Held, Held, Held, Held, Held]),
         // The database detects both the deadlock and the end of a session.
@@ -75,7 +79,7 @@ pub fn of_strategy(scenario: Scenario, strategy: &str) -> Option<Outcome> {
         Scenario::Failover | Scenario::RestartEmpty => lost_store(strategy),
         // What has seen no fence, and starts from a time that is behind, counts from there.
         Scenario::RestartBehind => match strategy {
-            "fenced" | "fenced-writes" => Outcome::Broken,
+            "fenced" | "fenced-watchdog" | "fenced-writes" => Outcome::Broken,
             _ => lost_store(strategy),
         },
         Scenario::ServerClock => clock_ahead(strategy),
@@ -114,7 +118,7 @@ pub fn of_strategy(scenario: Scenario, strategy: &str) -> Option<Outcome> {
         },
         // No lock can call a write back. Only the resource can refuse it.
         Scenario::LateWrite => match strategy {
-            "fenced" | "fenced-writes" => Outcome::Held,
+            "fenced" | "fenced-watchdog" | "fenced-writes" => Outcome::Held,
             _ => Outcome::Broken,
         },
         // An error may follow the first of two steps, like a lost reply.
@@ -177,7 +181,7 @@ fn vanished(strategy: &str) -> Outcome {
 /// breaks.
 fn lost_store(strategy: &str) -> Outcome {
     match strategy {
-        "fenced" | "fenced-writes" | "watchdog" | "in-line" => Outcome::Held,
+        "fenced" | "fenced-watchdog" | "fenced-writes" | "watchdog" | "in-line" => Outcome::Held,
         // The end of its session tells the holder.
         "row" | "table" | "advisory" => Outcome::Held,
         _ => Outcome::Broken,
@@ -187,7 +191,7 @@ fn lost_store(strategy: &str) -> Outcome {
 /// Returns the expected verdict if the server's clock jumps forward. Nobody tells the holder, and it does not ask so soon.
 fn clock_ahead(strategy: &str) -> Outcome {
     match strategy {
-        "fenced" | "fenced-writes" => Outcome::Held,
+        "fenced" | "fenced-watchdog" | "fenced-writes" => Outcome::Held,
         // It has no expiry while its holder works.
         "late-expiry" => Outcome::Held,
         _ => Outcome::Broken,
@@ -197,7 +201,7 @@ fn clock_ahead(strategy: &str) -> Outcome {
 /// Returns the expected verdict if the server evicts the lock.
 fn evicted(strategy: &str) -> Outcome {
     match strategy {
-        "fenced" | "fenced-writes" => Outcome::Held,
+        "fenced" | "fenced-watchdog" | "fenced-writes" => Outcome::Held,
         _ => Outcome::Broken,
     }
 }
@@ -206,9 +210,8 @@ fn evicted(strategy: &str) -> Outcome {
 /// of a session tells its holder.
 fn taken_away(strategy: &str) -> Outcome {
     match strategy {
-        "fenced" | "fenced-writes" | "watchdog" | "in-line" | "row" | "table" | "advisory" => {
-            Outcome::Held
-        }
+        "fenced" | "fenced-watchdog" | "fenced-writes" | "watchdog" | "in-line" | "row"
+        | "table" | "advisory" => Outcome::Held,
         _ => Outcome::Broken,
     }
 }
@@ -217,7 +220,9 @@ fn taken_away(strategy: &str) -> Outcome {
 /// not those that are renewed at the old primary, and no sessions.
 fn deposed(strategy: &str) -> Outcome {
     match strategy {
-        "watchdog" | "in-line" | "row" | "table" | "advisory" => Outcome::Broken,
+        "watchdog" | "in-line" | "fenced-watchdog" | "row" | "table" | "advisory" => {
+            Outcome::Broken
+        }
         _ => Outcome::Held,
     }
 }
@@ -251,7 +256,7 @@ fn left_by_the_dead(strategy: &str) -> Outcome {
 /// Returns the expected verdict of a trial that only a lock with `keep_alive` can pass or fail.
 fn kept_alive(strategy: &str) -> Outcome {
     match strategy {
-        "watchdog" | "in-line" => Outcome::Held,
+        "watchdog" | "in-line" | "fenced-watchdog" => Outcome::Held,
         _ => Outcome::Inconclusive,
     }
 }

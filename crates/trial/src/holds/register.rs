@@ -53,9 +53,8 @@ impl Registers {
     pub(super) fn carry_out(&mut self, key: &'static str, step: &Step) -> What {
         let register = self.of_key.entry(key);
         let register = register.or_insert_with(|| Register::new(self.checks_fences));
-        register.serial = self.serial;
         self.serial += 1;
-        register.carry_out(step)
+        register.carry_out(step, self.serial)
     }
 }
 
@@ -76,7 +75,6 @@ pub(super) struct Step {
 #[derive(Debug, Default)]
 pub(super) struct Register {
     value: i64,
-    serial: u64,
     read: HashMap<(usize, u64), i64>,
     highest: Option<(String, usize, u64)>,
     checks_fences: FenceCheck,
@@ -90,9 +88,8 @@ impl Register {
         }
     }
 
-    /// Executes the step, or refuses it.
-    pub(super) fn carry_out(&mut self, step: &Step) -> What {
-        self.serial += 1;
+    /// Executes the step, or refuses it. `serial` is its number among the steps on all numbers of the trial.
+    pub(super) fn carry_out(&mut self, step: &Step, serial: u64) -> What {
         let holder = (step.actor, step.hold);
         let before = self.highest.clone();
         let is_fenced = match self.checks_fences {
@@ -119,7 +116,7 @@ impl Register {
         What::Register {
             op: step.op,
             hold: step.hold,
-            serial: self.serial,
+            serial,
             action: step.action,
             value,
             fence: step.fence.clone(),
@@ -158,6 +155,8 @@ impl Register {
 mod tests {
     use super::*;
 
+    const KEY: &str = "product_A";
+
     fn step(actor: usize, action: Action, fence: Option<&str>) -> Step {
         Step {
             actor,
@@ -183,7 +182,7 @@ mod tests {
 
     #[test]
     fn an_update_from_an_old_reading_is_lost() {
-        let mut number = Register::new(FenceCheck::Never);
+        let mut number = Registers::new(FenceCheck::Never);
         let uses = [
             (0, Action::Read, (1, 0, false)),
             (1, Action::Read, (2, 0, false)),
@@ -192,28 +191,28 @@ mod tests {
             (0, Action::Read, (5, 1, false)),
         ];
         for (actor, action, expected) in uses {
-            let what = number.carry_out(&step(actor, action, None));
+            let what = number.carry_out(KEY, &step(actor, action, None));
             assert_eq!(outcome(&what), expected);
         }
     }
 
     #[test]
     fn a_lower_fence_is_refused_on_writes_and_on_reads() {
-        let mut number = Register::new(FenceCheck::Always);
-        assert!(!outcome(&number.carry_out(&step(0, Action::Read, Some("9.0")))).2);
-        assert!(!outcome(&number.carry_out(&step(1, Action::Read, Some("10.0")))).2);
-        assert!(outcome(&number.carry_out(&step(0, Action::Write, Some("9.0")))).2);
-        assert!(outcome(&number.carry_out(&step(0, Action::Read, Some("9.7")))).2);
-        assert!(outcome(&number.carry_out(&step(2, Action::Read, Some("10.0")))).2);
-        assert!(outcome(&number.carry_out(&step(2, Action::Read, None))).2);
-        assert!(outcome(&number.carry_out(&step(2, Action::Read, Some("eleven")))).2);
-        let written = number.carry_out(&step(1, Action::Write, Some("10.0")));
+        let mut number = Registers::new(FenceCheck::Always);
+        assert!(!outcome(&number.carry_out(KEY, &step(0, Action::Read, Some("9.0")))).2);
+        assert!(!outcome(&number.carry_out(KEY, &step(1, Action::Read, Some("10.0")))).2);
+        assert!(outcome(&number.carry_out(KEY, &step(0, Action::Write, Some("9.0")))).2);
+        assert!(outcome(&number.carry_out(KEY, &step(0, Action::Read, Some("9.7")))).2);
+        assert!(outcome(&number.carry_out(KEY, &step(2, Action::Read, Some("10.0")))).2);
+        assert!(outcome(&number.carry_out(KEY, &step(2, Action::Read, None))).2);
+        assert!(outcome(&number.carry_out(KEY, &step(2, Action::Read, Some("eleven")))).2);
+        let written = number.carry_out(KEY, &step(1, Action::Write, Some("10.0")));
         assert_eq!(outcome(&written), (8, 1, false));
     }
 
     #[test]
     fn a_fence_that_is_checked_on_writes_only_lets_an_update_be_lost() {
-        let mut number = Register::new(FenceCheck::OnWrites);
+        let mut number = Registers::new(FenceCheck::OnWrites);
         let uses = [
             (0, Action::Read, "9.0", (1, 0, false)),
             (1, Action::Read, "10.0", (2, 0, false)),
@@ -223,7 +222,7 @@ mod tests {
             (0, Action::Write, "9.0", (6, 2, true)),
         ];
         for (actor, action, fence, expected) in uses {
-            let what = number.carry_out(&step(actor, action, Some(fence)));
+            let what = number.carry_out(KEY, &step(actor, action, Some(fence)));
             assert_eq!(outcome(&what), expected);
         }
     }

@@ -95,6 +95,7 @@ pub fn judge(header: &Header, facts: &Facts) -> Verdict {
         None => promises::judge(&court, of_scenario(&court, scenario)),
     };
     verdict = promises::through_the_store(&court, verdict);
+    verdict = promises::to_its_end(&court, verdict);
     verdict.notes.extend(promises::notes(&court));
     verdict.checks = court.checks.list();
     court.add_axes(&mut verdict);

@@ -162,3 +162,23 @@ fn a_server_that_is_not_there_is_a_certain_failure() {
         assert!(failure.message.contains("no connection"), "{failure}");
     }
 }
+
+/// The server of a user may have millions of keys.
+#[test]
+fn a_trial_on_redis_begins_without_a_look_at_the_keys_of_others() {
+    let Some(server) = redis() else { return };
+    let scans = || {
+        let client = ::redis::Client::open(server.url()).unwrap();
+        let mut connection = client.get_connection().unwrap();
+        let asked = ::redis::cmd("INFO").arg("commandstats").clone();
+        let stats: String = asked.query(&mut connection).unwrap();
+        stats.matches("cmdstat_scan:").count()
+    };
+    let store = TrialStore::private(&REDIS).at(server.url());
+    let ground = store.ground(Path::new("unused"));
+    ground.prepare().unwrap();
+    assert_eq!(scans(), 0, "before the trial");
+    ground.stock().unwrap().write("lamp", 1).unwrap();
+    ground.clear().unwrap();
+    assert_eq!(scans(), 1, "to clear up, once");
+}

@@ -104,7 +104,7 @@ pub(crate) fn question(trial: &Trial) -> &'static str {
             "three wait for A, each asked well after the last: are they served in that order?"
         }
         Scenario::Reentry => {
-            "A asks for a lock that it has, and releases it once too often: whose lock is released?"
+            "A asks for a lock that it has, and releases an old hold again: whose lock is released?"
         }
         Scenario::SamePid => {
             "A dies and comes back with the same process id: is it taken for the dead one?"
@@ -195,7 +195,7 @@ pub(crate) fn fault(scenario: Scenario, store: &TrialStore) -> &'static str {
         Scenario::Waiters => "the holder dies, then its successor",
         Scenario::Deadline => "a wait that times out, and a long one",
         Scenario::Order => "several wait, one after the other",
-        Scenario::Reentry => "acquired twice, released three times",
+        Scenario::Reentry => "asked for twice, and released too often",
         Scenario::SamePid => "killed, and back with the same process id",
         Scenario::Cut => "cut off from the store",
         Scenario::CutReplies => "no reply of the store arrives",

@@ -29,8 +29,8 @@ pub(super) static STRATEGY: Strategy = Strategy {
     },
     has_line: true,
     remark: Remark::Nothing,
-    open: |setup| Box::pin(open(setup)),
-    lock: Some(|setup| Box::pin(lock(setup))),
+    open: |setup| Box::pin(open(setup, false)),
+    lock: Some(|setup| Box::pin(lock(setup, false))),
 };
 
 /// The same lock with a resource that checks the fence on writes, and lets every read in. Only `trial write-only-fence` is about that.
@@ -46,6 +46,20 @@ pub(super) static WRITES_ONLY: Strategy = Strategy {
     ..STRATEGY
 };
 
+/// The same lock with keep-alive, and a holder that learns of the loss of its lock. Only labels are about that: it is the reference of locks
+/// that are renewed and fenced.
+pub(super) static KEPT_ALIVE: Strategy = Strategy {
+    name: "fenced-watchdog",
+    summary: "as watchdog, and the resource refuses a stale holder",
+    claims: Claims {
+        keep_alive: true,
+        ..STRATEGY.claims
+    },
+    open: |setup| Box::pin(open(setup, true)),
+    lock: Some(|setup| Box::pin(lock(setup, true))),
+    ..STRATEGY
+};
+
 /// Why `fenced-writes` cannot buy.
 const NO_SALE: &str = "fenced-writes is a lock of trials, not of sales";
 
@@ -54,15 +68,15 @@ struct Fenced {
     lock: Library,
 }
 
-async fn open(setup: Setup) -> Result<Box<dyn Buyer>, Failure> {
+async fn open(setup: Setup, keep_alive: bool) -> Result<Box<dyn Buyer>, Failure> {
     Ok(Box::new(Fenced {
         stock: FencedStock::open(&setup.ground).await?,
-        lock: Library::open(&setup, false).await?,
+        lock: Library::open(&setup, keep_alive).await?,
     }))
 }
 
-async fn lock(setup: Setup) -> Result<Box<dyn Locking>, Failure> {
-    Ok(Box::new(Library::open(&setup, false).await?))
+async fn lock(setup: Setup, keep_alive: bool) -> Result<Box<dyn Locking>, Failure> {
+    Ok(Box::new(Library::open(&setup, keep_alive).await?))
 }
 
 impl Buyer for Fenced {

@@ -34,17 +34,19 @@ pub static ALL: [&Strategy; 22] = [
 ];
 
 /// The strategies that use the library's lock on Postgres.
-static OF_LIBRARY: [&Strategy; 5] = [
+static OF_LIBRARY: [&Strategy; 6] = [
     &safe::STRATEGY,
     &watchdog::STRATEGY,
     &watchdog::IN_LINE,
     &fenced::STRATEGY,
+    &fenced::KEPT_ALIVE,
     &fenced::WRITES_ONLY,
 ];
 
-/// The strategies that only one trial, or a few, are about. Tables leave them out.
-static ASIDE: [&Strategy; 5] = [
+/// The strategies that only a few trials, or labels, are about. Tables leave them out.
+static ASIDE: [&Strategy; 6] = [
     &watchdog::IN_LINE,
+    &fenced::KEPT_ALIVE,
     &fenced::WRITES_ONLY,
     &database::KEPT_BY_POOL,
     &database::ROLLED_BACK,

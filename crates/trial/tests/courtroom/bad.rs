@@ -108,6 +108,7 @@ const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (NONE, Lasting(Deadline, 2_000), BROKEN),
     (LINE_KEEPS_GIVEN_UP, Lasting(Deadline, 2_000), BROKEN),
     (LEASE_FROM_REQUEST, Lasting(Deadline, 2_000), BROKEN),
+    (COUNTS_FROM_REQUEST, Lasting(Deadline, 2_000), BROKEN),
     (TIME_OUT_IS_GRANT, Lasting(Deadline, 2_000), BROKEN),
     // A kill must hit a holder, and the lab must not stall afterwards.
     (NO_EXPIRY, Storms(8), STUCK),

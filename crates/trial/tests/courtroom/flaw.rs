@@ -53,6 +53,8 @@ pub(crate) enum Flaw {
     LineKeepsGivenUp,
     /// A lease begins when its process asks.
     LeaseFromRequest,
+    /// A process counts its lease from its request, although the record has a whole one.
+    CountsFromRequest,
     /// A time-out is taken for a grant.
     TimeOutIsGrant,
     /// Nobody gets the lock any more when it was granted often.
@@ -73,6 +75,8 @@ pub(crate) enum Flaw {
     ErrorIsRelease,
     /// On Redis: a release that got no answer is repeated. That is right, and its answer may be that there was nothing to release.
     RepeatsRelease,
+    /// On Redis: a release is announced over a connection of its own, and nobody waits for the answer to that. That is no flaw.
+    AnnouncesRelease,
     /// On Redis: a release that got no answer is repeated, and then deletes whatever is there.
     RepeatsBlindly,
     /// On Redis: a release deletes whatever is there, and is repeated if it got no answer.
@@ -139,6 +143,8 @@ pub(crate) enum Flaw {
     SetsOnRetry,
     /// A release that finds nothing of its own deletes whatever is there.
     ForcesRelease,
+    /// A release frees what its process has, whichever grant it was asked to release.
+    ReleasesOwnLater,
     /// A release after the end of the lease deletes whatever is there.
     ClearsExpired,
     /// On Redis: whoever asks for a lock sets its expiry, also if somebody else has it.
@@ -151,6 +157,8 @@ pub(crate) enum Flaw {
     FenceOfProcess,
     /// The fence is read before the wait.
     FenceReadBefore,
+    /// The fence is drawn before the wait. So it is nobody else's, and falls when a waiter is overtaken.
+    FenceDrawnBefore,
     /// A slash in a name is replaced by an underscore.
     SlashIsUnderscore,
     /// Only what a name has in braces counts.

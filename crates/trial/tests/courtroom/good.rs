@@ -10,8 +10,8 @@ use libtest_mimic::{Failed, Trial};
 
 use crate::judging::is_harmless;
 use crate::part::{
-    FENCED_WRITES, HONEST, HONEST_FENCED, HONEST_FENCED_LINE, HONEST_LINE, HONEST_RENEWED,
-    HONEST_RENEWED_FENCED, Part, STOPS_BY_STEADY_CLOCK, STOPS_ITSELF,
+    ANNOUNCES, FENCED_WRITES, HONEST, HONEST_FENCED, HONEST_FENCED_LINE, HONEST_LINE,
+    HONEST_RENEWED, HONEST_RENEWED_FENCED, Part, STOPS_BY_STEADY_CLOCK, STOPS_ITSELF,
 };
 use crate::session::Ordeal::{self, At, Holds, Lasting, Oversell, Storms};
 use crate::{
@@ -109,7 +109,9 @@ pub(crate) fn cases() -> Vec<(Part, Ordeal)> {
     // The others lose what was read, as the storm shows.
     let writes =
         [Holds(Pause), Holds(LateWrite)].map(|ordeal| (Part::External(FENCED_WRITES), ordeal));
+    let announces = (Part::External(ANNOUNCES), Holds(PauseAtStep));
     here.chain(writes)
+        .chain([announces])
         .chain(on_servers::right())
         .chain(taken_away::right())
         .chain(reentry::right())

@@ -101,7 +101,11 @@ impl Latch {
         if self.request.0 == token {
             return true;
         }
-        self.request = (token.into(), fence_of(&self.connection));
+        let granted = match self.flaw {
+            Some(Flaw::FenceDrawnBefore) => next_fence(&self.connection) - 1,
+            _ => fence_of(&self.connection),
+        };
+        self.request = (token.into(), granted);
         false
     }
 
@@ -182,6 +186,10 @@ impl Latch {
         };
         transaction.commit().unwrap();
         self.grants += 1;
+        let until_ns = match flaw {
+            Some(Flaw::CountsFromRequest) => until_ns - (now_ns - asked_ns),
+            _ => until_ns,
+        };
         Some(Grant {
             key: name.into(),
             token: token.into(),
@@ -252,6 +260,11 @@ impl Latch {
             Some(Flaw::ReleasesAll) => {
                 let sql = "DELETE FROM latch WHERE token LIKE ?1 || ' %'";
                 return self.connection.execute(sql, [owner(&grant.token)]).unwrap();
+            }
+            Some(Flaw::ReleasesOwnLater) => {
+                let sql = "DELETE FROM latch WHERE key = ?1 AND token LIKE ?2 || ' %'";
+                let parameters = params![grant.key, owner(&grant.token)];
+                return self.connection.execute(sql, parameters).unwrap();
             }
             Some(Flaw::BlindDelete) => "DELETE FROM latch WHERE key = ?1 AND ?2 <> ''",
             Some(Flaw::ReleasesPrefix | Flaw::CutsNames) => {
@@ -367,17 +380,22 @@ fn fence_of(connection: &Connection) -> i64 {
     connection.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
+/// Draws the next fence.
+fn next_fence(connection: &Connection) -> i64 {
+    let sql = "INSERT INTO courtroom_fence SELECT 1 + COUNT(*) FROM courtroom_fence RETURNING n";
+    connection.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
 /// Counts a grant. Returns its fence. `counts` are one more than the number of grants before the request, and than those of the process.
 fn fence(transaction: &Transaction<'_>, flaw: Option<Flaw>, counts: (i64, i64)) -> Option<String> {
-    let sql = "INSERT INTO courtroom_fence SELECT 1 + COUNT(*) FROM courtroom_fence RETURNING n";
-    let number: i64 = transaction.query_row(sql, [], |row| row.get(0)).unwrap();
+    let number = next_fence(transaction);
     match flaw {
         Some(Flaw::NoFence) => None,
         Some(Flaw::FenceConstant) => Some("7".into()),
         Some(Flaw::FenceOfWords) => Some(format!("word {number}")),
         Some(Flaw::FenceWraps) => Some((number % 100).to_string()),
         Some(Flaw::FenceByText) => Some(if number < 10 { number } else { 10 }.to_string()),
-        Some(Flaw::FenceReadBefore) => Some(counts.0.to_string()),
+        Some(Flaw::FenceReadBefore | Flaw::FenceDrawnBefore) => Some(counts.0.to_string()),
         Some(Flaw::FenceOfProcess) => Some(counts.1.to_string()),
         Some(Flaw::FenceOfSeconds) => Some((wall_ns() / 1_000_000_000).to_string()),
         Some(Flaw::FenceRegressing) => Some((1_000 - number).to_string()),

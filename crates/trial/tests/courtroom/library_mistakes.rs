@@ -10,7 +10,7 @@ use crate::flaw::Flaw;
 use crate::judging::{BROKEN, Due, STUCK};
 use crate::part::{ExternalLock, FENCED, KEPT_ALIVE, flawed};
 use crate::servers::Place::Redis;
-use crate::session::Ordeal::{self, At, Holds, Lasting, Oversell};
+use crate::session::Ordeal::{self, At, Holds, Lasting, Oversell, Storms};
 
 const fn plain(name: &'static str, flaw: Flaw) -> ExternalLock {
     flawed(name, flaw, Claims::PLAIN)
@@ -58,6 +58,8 @@ pub(crate) const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (fenced("fence-of-seconds", Flaw::FenceOfSeconds), Holds(Turns), BROKEN),
     (fenced("fence-of-process", Flaw::FenceOfProcess), Holds(Turns), BROKEN),
     (fenced("fence-read-before", Flaw::FenceReadBefore), Holds(Turns), BROKEN),
+    (fenced("fence-drawn-before", Flaw::FenceDrawnBefore), Holds(Turns), BROKEN),
+    (fenced("fence-drawn-before", Flaw::FenceDrawnBefore), Storms(4), BROKEN),
     (plain("slash-is-underscore", Flaw::SlashIsUnderscore), Holds(Names), BROKEN),
     (plain("tag-is-name", Flaw::TagIsName), Holds(Names), BROKEN),
     (plain("cuts-last-letter", Flaw::CutsLastLetter), Holds(Names), BROKEN),

@@ -112,6 +112,15 @@ pub(crate) const LINE_KEEPS_GIVEN_UP: ExternalLock = ExternalLock {
 };
 pub(crate) const LEASE_FROM_REQUEST: ExternalLock =
     flawed("lease-from-request", Flaw::LeaseFromRequest, Claims::PLAIN);
+/// It knows when its lease is over, and counts it from the request.
+pub(crate) const COUNTS_FROM_REQUEST: ExternalLock = ExternalLock {
+    manners: Manners::StopsItself,
+    ..flawed(
+        "counts-from-request",
+        Flaw::CountsFromRequest,
+        Claims::PLAIN,
+    )
+};
 pub(crate) const TIME_OUT_IS_GRANT: ExternalLock =
     flawed("time-out-is-grant", Flaw::TimeOutIsGrant, Claims::PLAIN);
 pub(crate) const FENCE_RESTARTS: ExternalLock =
@@ -175,6 +184,9 @@ pub(crate) const BLIND_REGRET: ExternalLock =
     flawed("blind-regret", Flaw::BlindRegret, Claims::PLAIN);
 pub(crate) const ERROR_IS_GRANT: ExternalLock =
     flawed("error-is-grant", Flaw::ErrorIsGrant, Claims::PLAIN);
+/// A right lock with two requests under way at once.
+pub(crate) const ANNOUNCES: ExternalLock =
+    flawed("announces-release", Flaw::AnnouncesRelease, Claims::PLAIN);
 pub(crate) const LATE: ExternalLock = rude("late", Manners::LateAndBlind);
 pub(crate) const LATE_AND_AWARE: ExternalLock = rude("late-and-aware", Manners::LateAndAware);
 pub(crate) const KNOWS_AND_WRITES: ExternalLock = rude("knows-and-writes", Manners::KnowsAndWrites);

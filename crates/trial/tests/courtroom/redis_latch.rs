@@ -15,6 +15,8 @@ use crate::player::Manners;
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 /// The same, if only the network may be slow.
 const LONG_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long before the answer to a release it is announced.
+const ANNOUNCED_BEFORE: Duration = Duration::from_millis(1);
 /// How long it waits for a replica.
 const REPLICA_TIMEOUT_MS: &str = "400";
 const RENEW: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0";
@@ -142,6 +144,15 @@ impl RedisLatch {
         }
     }
 
+    /// Announces a release to whoever listens. The connection stays open, and nobody reads the answer.
+    fn announce(&self, key: &str) -> Option<Connection> {
+        let mut connection = self.connect().ok()?;
+        connection.send(&["PUBLISH", key, "released"]).ok()?;
+        // The answer is on its way when the release is answered.
+        std::thread::sleep(ANNOUNCED_BEFORE);
+        Some(connection)
+    }
+
     /// Returns what the server sends to whoever listens to all processes that ask for locks, if this lock listens.
     pub(crate) fn listen(&self) -> Option<Connection> {
         if self.flaw != Some(Flaw::AnyWordIsRenewal) {
@@ -179,6 +190,11 @@ impl RedisLatch {
             Some(Flaw::RepeatsDelete) => return delete().or_else(|_| delete()).is_ok(),
             Some(Flaw::GetThenDelete | Flaw::LostLookIsRelease) => {
                 return self.looks_and_deletes(&name, token);
+            }
+            Some(Flaw::AnnouncesRelease) => {
+                let is_released = release().is_ok_and(|answer| answer == one);
+                let _announced = self.announce(&name);
+                return is_released;
             }
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! Locks that are taken twice and released three times: wrong ones, and right ones.
+//! Locks that are asked for twice and released too often: wrong ones, and right ones.
 
 use fencepost_trial::holds::Scenario::Reentry;
 use fencepost_trial::protocol::Claims;
@@ -38,6 +38,9 @@ pub(crate) const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (CUTS_NAMES, TRIAL, BROKEN),
     (BLIND_DELETE, TRIAL, BROKEN),
     (flawed("forces-release-again", Flaw::ForcesRelease, Claims::PLAIN), TRIAL, BROKEN),
+    // The owner is the process, and an old hold is released like the new one.
+    (flawed("releases-own-later", Flaw::ReleasesOwnLater, Claims::PLAIN), TRIAL, BROKEN),
+    (flawed("releases-own-later-fenced", Flaw::ReleasesOwnLater, FENCED), TRIAL, BROKEN),
     (flawed("frees-at-first-release", Flaw::FreesAtFirstRelease, REENTRANT), TRIAL, BROKEN),
     (flawed("reentrant-blind-delete", Flaw::BlindDelete, REENTRANT), TRIAL, BROKEN),
     (flawed("refuses-its-holder", Flaw::RefusesItsHolder, REENTRANT), TRIAL, BROKEN),

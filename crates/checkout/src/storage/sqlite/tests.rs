@@ -19,7 +19,7 @@ async fn a_key_whose_order_is_missing_makes_no_order() {
     let request = json!({
         "cart_id": "c",
         "user_id": "u",
-        "shop_order_ids": [{
+        "shop_orders": [{
             "shop_id": "s",
             "item_products": [{ "product_id": "lamp", "quantity": 1 }],
         }],

@@ -2,8 +2,11 @@
 //!
 //! Jobs that are waiting share one transaction, with a savepoint for each and one commit. Answers are sent after that commit is on disk, so
 //! a hundred concurrent orders wait for the disk a few times instead of a hundred.
+//!
+//! A job that panics fails alone: what it wrote is taken back, and the thread goes on.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::oneshot;
@@ -68,7 +71,7 @@ impl DatabaseThread {
             (is_kept, reply)
         });
         self.send(Task::Job(job))?;
-        answered.await.map_err(thread_gone)?
+        answered.await.map_err(never_answered)?
     }
 
     /// Does `work` outside of transactions, after all jobs that were sent before. Completes even if the future is dropped.
@@ -81,17 +84,30 @@ impl DatabaseThread {
             // The receiver may be gone.
             let _ = answer.send(work(connection));
         })))?;
-        Ok(answered.await.map_err(thread_gone)??)
+        Ok(answered.await.map_err(never_answered)??)
     }
 
     fn send(&self, task: Task) -> Result<(), StorageError> {
-        let sent = self.tasks.try_send(task);
-        sent.map_err(|_| StorageError::Unavailable("too many jobs wait for the database".into()))
+        self.tasks.try_send(task).map_err(|error| match error {
+            TrySendError::Full(_) => {
+                StorageError::Unavailable("too many jobs wait for the database".into())
+            }
+            TrySendError::Disconnected(_) => {
+                StorageError::Broken("the database's thread has ended".into())
+            }
+        })
     }
 }
 
-fn thread_gone(_: oneshot::error::RecvError) -> StorageError {
-    StorageError::Broken("the database's thread has ended".into())
+/// The job was dropped without an answer, which only a panic does.
+fn never_answered(_: oneshot::error::RecvError) -> StorageError {
+    StorageError::Broken("a panic ended the job; what it wrote was taken back".into())
+}
+
+/// Runs a part of a job. Returns `None` if it panicked; it has told nobody then, so whoever waits for it learns that it is gone.
+fn caught<T>(part: impl FnOnce() -> T) -> Option<T> {
+    // The connection is the only thing that outlives the panic, and SQLite's own state does not unwind.
+    catch_unwind(AssertUnwindSafe(part)).ok()
 }
 
 fn serve(mut connection: Connection, behaviour: TransactionBehavior, inbox: &Receiver<Task>) {
@@ -111,7 +127,7 @@ fn serve(mut connection: Connection, behaviour: TransactionBehavior, inbox: &Rec
             together(&mut connection, behaviour, jobs);
         }
         if let Some(work) = alone {
-            work(&connection);
+            let _ = caught(|| work(&connection));
         }
     }
 }
@@ -142,7 +158,8 @@ fn one(transaction: &Transaction<'_>, job: Job) -> Answer {
         let (_, answer) = job(Err(error));
         return answer;
     }
-    let (is_kept, answer) = job(Ok(transaction));
+    let done = caught(|| job(Ok(transaction)));
+    let (is_kept, answer) = done.unwrap_or_else(|| (false, Box::new(|_| ())));
     let end = if is_kept {
         "RELEASE job"
     } else {
@@ -163,4 +180,67 @@ fn begin(transaction: &Transaction<'_>) -> Result<(), StorageError> {
     }
     let begun = transaction.execute_batch("SAVEPOINT job");
     begun.map_err(|error| Fault::from(error).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A generous limit: what does not happen within this time never will.
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn thread() -> DatabaseThread {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch("CREATE TABLE t (n)").unwrap();
+        DatabaseThread::start(connection, TransactionBehavior::Immediate, "test").unwrap()
+    }
+
+    fn write(transaction: &Transaction<'_>, number: i64) -> Result<Decision<()>, Fault> {
+        transaction.execute("INSERT INTO t VALUES (?)", [number])?;
+        Ok(Decision::Commit(()))
+    }
+
+    async fn numbers(thread: &DatabaseThread) -> Vec<i64> {
+        let read = thread.run(|transaction| {
+            let mut statement = transaction.prepare("SELECT n FROM t ORDER BY n")?;
+            let rows = statement.query_map([], |row| row.get(0))?;
+            Ok(Decision::RollBack(rows.collect::<rusqlite::Result<_>>()?))
+        });
+        let read = tokio::time::timeout(LONG, read).await;
+        read.unwrap().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_job_that_panics_takes_back_what_it_wrote_and_ends_nothing_else() {
+        let thread = thread();
+        // Everything that is sent while this one blocks shares one transaction.
+        let (go, going) = std::sync::mpsc::channel::<()>();
+        let first = thread.run(move |transaction| {
+            let _ = going.recv_timeout(LONG);
+            write(transaction, 1)
+        });
+        let before = thread.run(|transaction| write(transaction, 2));
+        let broken = thread.run(|transaction| -> Result<Decision<()>, Fault> {
+            write(transaction, 3)?;
+            panic!("on purpose")
+        });
+        let after = thread.run(|transaction| write(transaction, 4));
+        let release = async { go.send(()).unwrap() };
+        let (first, before, broken, after, ()) =
+            tokio::join!(first, before, broken, after, release);
+        assert_eq!((first, before, after), (Ok(()), Ok(()), Ok(())));
+        assert!(matches!(broken, Err(StorageError::Broken(_))), "{broken:?}");
+        assert_eq!(numbers(&thread).await, [1, 2, 4]);
+    }
+
+    #[tokio::test]
+    async fn work_outside_of_transactions_may_panic_too() {
+        let thread = thread();
+        let broken = thread.run_alone(|_| -> Result<(), Fault> { panic!("on purpose") });
+        let broken = broken.await;
+        assert!(matches!(broken, Err(StorageError::Broken(_))), "{broken:?}");
+        assert_eq!(numbers(&thread).await, [0_i64; 0]);
+    }
 }

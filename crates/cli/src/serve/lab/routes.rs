@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::routing::{any, get, post};
-use axum::{Json, Router};
-use fencepost_checkout::http::{App, Body, ExtraRoutes, PathId, Problem};
+use axum::{Extension, Json, Router};
+use fencepost_checkout::http::{App, Body, ExtraRoutes, PathId, Problem, RequestPermit};
 use fencepost_checkout::id::Id;
 use fencepost_checkout::json::whole;
 use fencepost_checkout::order::Quantity;
@@ -207,6 +207,7 @@ async fn stock(
     (status = 404, description = "The stock of this product was never set", body = Problem, content_type = "application/problem+json")))]
 async fn purchase(
     State(shop): State<Arc<ScratchShop>>,
+    Extension(permit): Extension<RequestPermit>,
     Body(wanted): Body<PurchaseRequest>,
 ) -> Result<Json<PurchaseAnswer>, Problem> {
     let lock = wanted.lock_strategy;
@@ -215,7 +216,7 @@ async fn purchase(
         wanted.product_id.to_string(),
         Duration::from_millis(wanted.wait_ms.0),
     );
-    let bought = shop.purchase(lock, product, quantity, wait).await;
+    let bought = shop.purchase(lock, product, quantity, wait, permit).await;
     let bought = bought.map_err(|failure| failed(&failure))?;
     let bought = bought.ok_or_else(no_such_product)?;
     let purchase = &bought.purchase;

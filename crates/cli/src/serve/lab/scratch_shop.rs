@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use fencepost_rig::{TempDir, folder};
@@ -14,7 +14,7 @@ use fencepost_trial::protocol::{Purchase, PurchaseOutcome};
 use fencepost_trial::store::{Ground, TrialStore};
 use fencepost_trial::strategy::{self, Buyer, Failure, Order, Setup, Strategy};
 use tokio::runtime::Handle;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::lock_strategy::LockStrategy;
 
@@ -56,15 +56,25 @@ pub(super) struct ScratchShop {
 /// The buyers of one strategy.
 struct BuyerPool {
     strategy: &'static Strategy,
-    permits: Semaphore,
-    idle: Mutex<Vec<IdleBuyer>>,
+    /// A purchase keeps its permit until it is over, even if the client has left: its thread and its connections go on.
+    permits: Arc<Semaphore>,
+    idle: Arc<Mutex<Vec<IdleBuyer>>>,
 }
 
-type Request = (Order, oneshot::Sender<Result<Purchase, Failure>>);
+/// A purchase for a buyer to make.
+struct Request {
+    order: Order,
+    answer: oneshot::Sender<Result<Purchase, Failure>>,
+    /// What the purchase occupies until it is over.
+    permits: (OwnedSemaphorePermit, Box<dyn Send>),
+    /// The buyer that makes it, to be idle again afterwards.
+    buyer: IdleBuyer,
+}
 
 /// A buyer that waits for the next purchase.
+#[derive(Clone)]
 struct IdleBuyer {
-    orders: mpsc::Sender<Request>,
+    requests: mpsc::Sender<Request>,
 }
 
 impl ScratchShop {
@@ -80,8 +90,8 @@ impl ScratchShop {
             let strategy = strategy::find(lock.name())?;
             let pool = BuyerPool {
                 strategy,
-                permits: Semaphore::new(BUYERS),
-                idle: Mutex::default(),
+                permits: Arc::new(Semaphore::new(BUYERS)),
+                idle: Arc::default(),
             };
             Some((strategy.name, pool))
         });
@@ -144,6 +154,8 @@ impl ScratchShop {
 
     /// Buys under this lock. Returns `None` if there is no such product.
     ///
+    /// The purchase holds `permit` until it is over, even if the client has left before, and then drops it.
+    ///
     /// # Errors
     /// Returns an error if the store fails.
     ///
@@ -155,6 +167,7 @@ impl ScratchShop {
         product: String,
         quantity: u32,
         wait: Duration,
+        permit: impl Send + 'static,
     ) -> Result<Option<Bought>, Failure> {
         let Some(pool) = self.pools.get(lock.name()).filter(|_| self.knows(&product)) else {
             return Ok(None);
@@ -168,16 +181,19 @@ impl ScratchShop {
         };
         let number = self.asked.fetch_add(1, Ordering::Relaxed);
         let began = Instant::now();
-        let _permit = pool.permits.acquire().await.map_err(Failure::definite)?;
+        let place = Arc::clone(&pool.permits).acquire_owned().await;
+        let place = place.map_err(Failure::definite)?;
         let idle_buyer = pool.buyer(&self.ground)?;
         let (answer, answered) = oneshot::channel();
-        idle_buyer
-            .orders
-            .send((order, answer))
-            .map_err(Failure::definite)?;
+        let request = Request {
+            order,
+            answer,
+            permits: (place, Box::new(permit)),
+            buyer: idle_buyer.clone(),
+        };
+        let sent = idle_buyer.requests.send(request);
+        sent.map_err(|_| Failure::definite("a buyer of the scratch shop has ended"))?;
         let purchase = answered.await.map_err(Failure::indefinite)?;
-        let mut idle = pool.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.push(idle_buyer);
         Ok(Some(Bought {
             number,
             purchase: purchase?,
@@ -194,17 +210,18 @@ impl BuyerPool {
             return Ok(idle_buyer);
         }
         drop(idle);
-        let (orders, inbox) = mpsc::channel();
+        let (requests, inbox) = mpsc::channel();
         let setup = Setup {
             ground: ground.clone(),
             ttl: TTL,
         };
         let (strategy, runtime) = (self.strategy, Handle::current());
+        let idle = Arc::downgrade(&self.idle);
         std::thread::Builder::new()
             .name("checkout-buyer".into())
-            .spawn(move || buy(strategy, setup, &runtime, &inbox))
+            .spawn(move || buy(strategy, setup, &runtime, &inbox, &idle))
             .map_err(Failure::definite)?;
-        Ok(IdleBuyer { orders })
+        Ok(IdleBuyer { requests })
     }
 }
 
@@ -233,18 +250,25 @@ fn buy(
     setup: Setup,
     runtime: &Handle,
     inbox: &mpsc::Receiver<Request>,
+    idle: &Weak<Mutex<Vec<IdleBuyer>>>,
 ) {
     let mut buyer: Option<Box<dyn Buyer>> = None;
-    while let Ok((order, answer)) = inbox.recv() {
+    while let Ok(request) = inbox.recv() {
         let bought = runtime.block_on(async {
             let ready = match buyer.take() {
                 Some(ready) => buyer.insert(ready),
                 None => buyer.insert((strategy.open)(setup.clone()).await?),
             };
-            ready.purchase(&order).await
+            ready.purchase(&request.order).await
         });
-        // The request may have been dropped.
-        let _ = answer.send(bought);
+        if let Some(idle) = idle.upgrade() {
+            let mut idle = idle.lock().unwrap_or_else(PoisonError::into_inner);
+            idle.push(request.buyer);
+        }
+        // Before the answer, so that there is room for whoever has read it.
+        drop(request.permits);
+        // The client may have left.
+        let _ = request.answer.send(bought);
     }
 }
 

@@ -160,6 +160,11 @@ impl Leadership {
         self.guard.failed_renewals()
     }
 
+    #[cfg(feature = "blocking")]
+    pub(crate) fn clock(&self) -> Arc<dyn crate::clock::Clock> {
+        self.guard.clock()
+    }
+
     /// Completes when the leadership is lost, with the reason.
     ///
     /// ```

@@ -66,6 +66,11 @@ impl Observer {
         }
     }
 
+    #[cfg(feature = "blocking")]
+    pub(crate) fn clock(&self) -> std::sync::Arc<dyn crate::clock::Clock> {
+        self.election.backend().clock()
+    }
+
     /// Waits for the next state, and returns it. The first call returns the current state.
     ///
     /// ```

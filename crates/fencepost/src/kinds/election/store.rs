@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::{Election, Leader};
 use crate::backend::leaders::{AnyLeaders, LeaderEntry, Proclamation, Standing};
-use crate::clock::{Clock, within};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::fence::Fence;
 use crate::guard::Guard;
@@ -32,7 +31,11 @@ impl<'a> Answers<'a> {
     /// Asks who leads.
     pub(super) async fn standing(&self) -> Result<Seen> {
         let asked = self.leaders.leader(&self.election.name);
-        let standing = self.in_time(Operation::ReadRecord, asked).await?;
+        let standing = self
+            .election
+            .locker
+            .answer(Operation::ReadRecord, asked)
+            .await?;
         let leader = standing.leader.clone().map(|entry| self.leader_of(entry));
         Ok(Seen {
             leader: leader.transpose()?,
@@ -53,7 +56,12 @@ impl<'a> Answers<'a> {
             let asked = self
                 .leaders
                 .publish(guard.claim(), guard.fence().epoch(), value);
-            match self.in_time(Operation::ReplaceRecord, asked).await {
+            match self
+                .election
+                .locker
+                .answer(Operation::ReplaceRecord, asked)
+                .await
+            {
                 Err(error) if error.is_transient() => {
                     tracing::debug!(name = %self.election.name, %error, "value not published yet");
                     clock.sleep_until(clock.now() + PUBLISH_PAUSE).await;
@@ -68,13 +76,19 @@ impl<'a> Answers<'a> {
         let asked = self
             .leaders
             .proclaim(guard.claim(), guard.fence().epoch(), value);
-        self.in_time(Operation::ReplaceRecord, asked).await
+        self.election
+            .locker
+            .answer(Operation::ReplaceRecord, asked)
+            .await
     }
 
     /// Tells observers that the leader of this term has resigned.
     pub(super) async fn withdraw(&self, term: Fence) -> Result<()> {
         let asked = self.leaders.withdraw(&self.election.name, term.epoch());
-        self.in_time(Operation::ReplaceRecord, asked).await
+        self.election
+            .locker
+            .answer(Operation::ReplaceRecord, asked)
+            .await
     }
 
     fn leader_of(&self, entry: LeaderEntry) -> Result<Leader> {
@@ -101,17 +115,5 @@ impl<'a> Answers<'a> {
             label,
             since,
         })
-    }
-
-    async fn in_time<T>(
-        &self,
-        operation: Operation,
-        asked: impl Future<Output = Result<T>>,
-    ) -> Result<T> {
-        let locker = &self.election.locker;
-        let clock: &dyn Clock = locker.clock();
-        let until = clock.now() + locker.store_timeout();
-        let answer = within(clock, until, asked).await;
-        answer.unwrap_or_else(|| Err(locker.unanswered_by(operation)))
     }
 }

@@ -120,6 +120,11 @@ impl Hub {
         }
     }
 
+    /// Returns how many servers there are.
+    pub(super) fn servers(&self) -> usize {
+        self.endpoints.len()
+    }
+
     /// Sends a request to one server after the other until one answers.
     ///
     /// `operation` is for errors. `silence` is how long each server may take.

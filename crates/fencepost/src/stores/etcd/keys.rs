@@ -5,6 +5,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::backend::records::{RecordKey, RecordKind};
 use crate::claim::{Claim, OwnerId};
 
 /// The keys of one lock.
@@ -38,6 +39,25 @@ pub(super) fn line_of(prefix: &str, name: &str) -> Vec<u8> {
     line.extend_from_slice(name.as_bytes());
     line.push(b'/');
     line
+}
+
+/// The folder of all records, below the prefix. No name of a lock contains a control character, so neither can a key or a line of any lock
+/// below any prefix begin with it, nor can a record be taken for a member of a line: the rest of its key after every possible line contains
+/// a slash.
+const RECORDS: &str = "\u{1}fencepost";
+
+/// Returns the prefix of the keys of all records of this kind.
+pub(super) fn records_of(prefix: &str, kind: RecordKind) -> Vec<u8> {
+    let mut folder = root_of(prefix);
+    folder.extend_from_slice(format!("{RECORDS}/{}/", kind.as_str()).as_bytes());
+    folder
+}
+
+/// Returns the key of a record.
+pub(super) fn record_key(prefix: &str, key: &RecordKey) -> Vec<u8> {
+    let mut own = records_of(prefix, key.kind);
+    own.extend_from_slice(key.name.as_str().as_bytes());
+    own
 }
 
 /// Returns the prefix of the keys of all locks.
@@ -120,6 +140,7 @@ impl Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claim::LockName;
     use crate::random::SystemRandom;
 
     #[test]
@@ -137,6 +158,24 @@ mod tests {
         let line = line_of("", "a");
         assert!(is_of_line(&line, b"a/12ab"));
         assert!(!is_of_line(&line, b"a/b/12ab"));
+    }
+
+    /// The line of a lock is a prefix, the name of the lock and a slash, and its members have no slash after that.
+    #[test]
+    fn no_record_is_in_the_line_of_any_lock() {
+        assert!(LockName::new(RECORDS).is_err());
+        for prefix in ["", "p", "p/q"] {
+            for name in ["a", "a/b", "ab", "a/1f", "fencepost/shares/a"] {
+                let name = LockName::new(name).unwrap();
+                for kind in RecordKind::ALL {
+                    let name = name.clone();
+                    let key = record_key(prefix, &RecordKey { kind, name });
+                    let key = String::from_utf8(key).unwrap();
+                    let (line, _) = key.rsplit_once('/').unwrap();
+                    assert!(line.contains(RECORDS), "{key:?}: {line:?} may be a lock");
+                }
+            }
+        }
     }
 
     #[test]

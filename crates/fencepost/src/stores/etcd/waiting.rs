@@ -37,7 +37,9 @@ pub(super) struct Behind {
 /// If the future is dropped, nobody keeps our place: it is lost when its lease ends.
 pub(super) async fn until_gone(hub: &Arc<Hub>, claim: &Claim, behind: &Behind) -> Result<()> {
     let connection = hub.connection(Operation::Acquire).await?;
-    let mut events = watch(hub, &connection, &behind.other.key).await?;
+    let deletions = WatchOptions::new().with_filters([WatchFilterType::NoPut]);
+    let key = &behind.other.key;
+    let mut events = watch(hub, &connection, key, deletions, Operation::Acquire).await?;
     if !is_there(hub, &behind.other).await? {
         return Ok(());
     }
@@ -55,9 +57,14 @@ pub(super) async fn until_gone(hub: &Arc<Hub>, claim: &Claim, behind: &Behind) -
     }
 }
 
-/// Returns when the watch for the end of this key has begun.
-async fn watch(hub: &Hub, connection: &Arc<Connection>, key: &[u8]) -> Result<WatchStream> {
-    let options = WatchOptions::new().with_filters([WatchFilterType::NoPut]);
+/// Returns when the watch of this key has begun.
+pub(super) async fn watch(
+    hub: &Hub,
+    connection: &Arc<Connection>,
+    key: &[u8],
+    options: WatchOptions,
+    operation: Operation,
+) -> Result<WatchStream> {
     let mut client = connection.client.clone();
     let begun = async {
         let mut events = client.watch(key, Some(options)).await?;
@@ -72,11 +79,11 @@ async fn watch(hub: &Hub, connection: &Arc<Connection>, key: &[u8]) -> Result<Wa
             if failure::ends_connection(&cause) {
                 hub.give_up(connection);
             }
-            Err(failure::of_request(Operation::Acquire, cause))
+            Err(failure::of_request(operation, cause))
         }
         None => {
             hub.give_up(connection);
-            Err(failure::unanswered(Operation::Acquire))
+            Err(failure::unanswered(operation))
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::error::{Effect, Error, ErrorKind, Operation};
 use crate::fence::Fence;
 use crate::stores::postgres::failure as common;
 
-pub(super) use common::is_transient;
+pub(super) use common::{code, is_transient};
 
 /// Returns the error of a statement that was sent, or may have been.
 pub(super) fn of_statement(operation: Operation, cause: tokio_postgres::Error) -> Error {
@@ -61,6 +61,31 @@ pub(super) fn missing(tables: &[String], statements: &str) -> Error {
         "there is no table {}; say create=true in the address (in a program: create_table(true)), and the next program that locks creates what is missing; or let somebody with the right to do so run: {statements}",
         tables.join(", ")
     ))
+}
+
+/// Returns the error for a table of records that is missing, with the statement that creates it.
+pub(super) fn no_records(operation: Operation, table: &str, statement: &str) -> Error {
+    let message = format!(
+        "there is no table {table}, which locks do without, and other kinds of lock need; open the store with create=true in the address (in a \
+         program: create_table(true)), or let somebody with the right to do so run: {statement}"
+    );
+    Error::new(ErrorKind::Unusable, STORE, operation, message)
+}
+
+/// Returns the error for a table of records that a crash would empty.
+pub(super) fn unlogged_records(operation: Operation, table: &str) -> Error {
+    let message = format!(
+        "the table {table} is unlogged or temporary: a crash of the server empties it, and forgets who holds what; run: ALTER TABLE {table} SET LOGGED"
+    );
+    Error::new(ErrorKind::Unusable, STORE, operation, message)
+}
+
+/// Returns the error for a table of records that this user may not use.
+pub(super) fn no_right_to_records(operation: Operation, table: &str) -> Error {
+    let message = format!(
+        "this user lacks rights on {table}; let its owner run: GRANT SELECT, INSERT, UPDATE ON {table} TO …"
+    );
+    Error::new(ErrorKind::Unusable, STORE, operation, message)
 }
 
 /// Returns the error for tables that could not be created.

@@ -13,6 +13,7 @@ use super::waiting::Waiters;
 use crate::clock::{BootClock, Clock, within};
 use crate::error::{Error, Operation, Result};
 use crate::stores::kit::current_session::{CurrentSession, Replaceable};
+use crate::stores::kit::key_bells::KeyBells;
 use crate::stores::kit::silence::ANSWER_TIMEOUT;
 use crate::stores::postgres::address::Address;
 
@@ -20,6 +21,8 @@ pub(super) struct Hub {
     pub(super) address: Address,
     pub(super) settings: Settings,
     pub(super) waiters: Waiters,
+    /// What the server announces about records.
+    pub(super) record_bells: KeyBells,
     tables: OnceLock<Tables>,
     session: CurrentSession<Session, Error>,
     /// How many statements were sent, not counting those for connecting.
@@ -32,6 +35,7 @@ impl Hub {
             address,
             settings,
             waiters: Waiters::default(),
+            record_bells: KeyBells::default(),
             tables: OnceLock::new(),
             session: CurrentSession::default(),
             sent: Arc::default(),
@@ -73,14 +77,20 @@ impl Hub {
         let _same = self.tables.set(tables);
         let session = self.session.replace(session);
         // Notifications that were sent while nobody listened are lost.
-        self.waiters.ask_all();
+        self.tell_all();
         Ok(session)
     }
 
     /// Gives up a connection. All waiters ask again.
     pub(super) fn give_up(&self, session: &Session) {
         session.give_up();
+        self.tell_all();
+    }
+
+    /// Makes all waiters ask, because notifications may be missing.
+    fn tell_all(&self) {
         self.waiters.ask_all();
+        self.record_bells.ring_all();
     }
 }
 
@@ -107,7 +117,10 @@ impl NotificationListener {
         let Some((owner, row)) = notice.payload().split_once(' ') else {
             return;
         };
-        if let (Some(hub), Ok(owner)) = (self.0.upgrade(), owner.parse()) {
+        let Some(hub) = self.0.upgrade() else { return };
+        if owner == "record" {
+            hub.record_bells.ring(row);
+        } else if let Ok(owner) = owner.parse() {
             hub.waiters.notify_free(row, owner);
         }
     }
@@ -116,7 +129,7 @@ impl NotificationListener {
 impl Drop for NotificationListener {
     fn drop(&mut self) {
         if let Some(hub) = self.0.upgrade() {
-            hub.waiters.ask_all();
+            hub.tell_all();
         }
     }
 }

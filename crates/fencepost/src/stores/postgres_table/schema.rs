@@ -58,8 +58,14 @@ pub(super) async fn ready(client: &Client, tables: &Tables, create: bool) -> Res
         if !create {
             return Err(failure::missing(&missing, &statements));
         }
-        make(client, &tables, &statements).await?;
+        make(client, &tables, &statements, PATIENT).await?;
         found = look(client, &tables).await?;
+    } else if create && !found.columns.contains_key(&tables.record()) {
+        // Locks do not need it. Whoever does gets an error that says what to do.
+        let made = make(client, &tables, &tables.create_record(), "500ms").await;
+        if let Err(error) = made {
+            tracing::debug!(%error, "the table of records was not created");
+        }
     }
     check(&found, &tables)?;
     Ok(tables)
@@ -73,7 +79,12 @@ struct FoundTables {
 }
 
 async fn look(client: &Client, tables: &Tables) -> Result<FoundTables> {
-    let names = vec![tables.locks(), tables.fence(), tables.line()];
+    let names = vec![
+        tables.locks(),
+        tables.fence(),
+        tables.line(),
+        tables.record(),
+    ];
     let (mut on, mut rights) = (Vec::new(), Vec::new());
     for (table, wanted) in wanted_rights(tables) {
         for right in wanted.split(", ") {
@@ -110,31 +121,41 @@ fn wanted_rights(tables: &Tables) -> [(String, &'static str); 3] {
     ]
 }
 
-/// Returns the missing tables and the statements that create them, or `None` if all tables exist.
+/// Returns the missing tables and the statements that create them, or `None` if there is all that locks need. Installations of earlier
+/// programs have no table of records.
 fn missing(found: &FoundTables, tables: &Tables) -> Option<(Vec<String>, String)> {
     let all = [
         (tables.locks(), tables.create_locks()),
         (tables.fence(), tables.create_fence()),
         (tables.line(), tables.create_line()),
+        (tables.record(), tables.create_record()),
     ];
     let missing = all
         .into_iter()
         .filter(|(table, _)| !found.columns.contains_key(table));
     let (missing, statements): (Vec<String>, Vec<String>) = missing.unzip();
-    (!missing.is_empty()).then(|| (missing, statements.join(" ")))
+    let is_needed = |table: &String| *table != tables.record();
+    missing
+        .iter()
+        .any(is_needed)
+        .then(|| (missing, statements.join(" ")))
 }
 
+/// How long a program waits for its turn to create the tables that it needs.
+const PATIENT: &str = "5s";
+
 /// Creates the tables, in one program at a time: two programs that create a table at the same time would make each other fail, although
-/// both use IF NOT EXISTS.
-async fn make(client: &Client, tables: &Tables, statements: &str) -> Result<()> {
+/// both use IF NOT EXISTS. Waits this long for its turn.
+async fn make(client: &Client, tables: &Tables, statements: &str, turn_within: &str) -> Result<()> {
     let turn = format!(
         "SELECT pg_advisory_xact_lock(hashtext('{}'))",
         tables.channel()
     );
     // The server does not notice that a waiting client has given up, so it must end both waits itself: the one for our turn, and the one for
     // somebody's open transaction, for which the programs behind us would wait, too.
+    // Statements that are sent together are one transaction, which leaves nothing behind if it fails.
     let all = format!(
-        "BEGIN; SET LOCAL lock_timeout = '5s'; {turn}; SET LOCAL lock_timeout = '500ms'; {statements} COMMIT"
+        "SET LOCAL lock_timeout = '{turn_within}'; {turn}; SET LOCAL lock_timeout = '500ms'; {statements}"
     );
     let made = client.batch_execute(&all).await;
     made.map_err(|cause| failure::not_created(statements, cause))

@@ -4,8 +4,9 @@
 //! This holds across connections as well, because a new connection first makes the server end the old one, which might still have unread
 //! statements of ours.
 
-use std::sync::Arc;
+use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::join;
@@ -14,12 +15,14 @@ use tokio_postgres::{AsyncMessage, Client, Row, Statement};
 
 use super::STORE;
 use super::failure;
+use super::record_statements::RecordStatements;
 use super::schema;
 use super::settings::Settings;
 use super::statements::{Statements, forget};
 use super::tables::Tables;
 use crate::clock::{BootClock, Clock, Moment};
 use crate::error::{Error, Operation, Result};
+use crate::mutex::lock;
 use crate::stores::kit::silence::{ANSWER_TIMEOUT, Silence};
 use crate::stores::postgres::address::Address;
 use crate::stores::postgres::connect::{Connection, listen};
@@ -57,6 +60,10 @@ pub(super) type Parameters<'a> = [&'a (dyn ToSql + Sync)];
 pub(super) struct Session {
     connection: Connection,
     pub(super) statements: Statements,
+    /// The statements on the table of records, once somebody has needed them.
+    records: Mutex<Option<Arc<RecordStatements>>>,
+    /// What was asked for before was answered over an earlier connection.
+    pub(super) connected_at: Moment,
     pub(super) identity: Option<Identity>,
     down: AtomicBool,
     silence: Silence,
@@ -127,6 +134,8 @@ pub(super) async fn connect(
     let session = Session {
         connection,
         statements,
+        records: Mutex::default(),
+        connected_at: BootClock.now(),
         identity,
         down: AtomicBool::new(false),
         silence: Silence::new(Arc::default(), round_trip),
@@ -160,6 +169,25 @@ impl Session {
         self.down.store(true, Ordering::Release);
     }
 
+    pub(super) fn client(&self) -> &Client {
+        &self.connection.client
+    }
+
+    pub(super) fn record_statements(&self) -> Option<Arc<RecordStatements>> {
+        lock(&self.records).clone()
+    }
+
+    pub(super) fn keep_record_statements(
+        &self,
+        prepared: RecordStatements,
+    ) -> Arc<RecordStatements> {
+        lock(&self.records).insert(Arc::new(prepared)).clone()
+    }
+
+    pub(super) fn forget_record_statements(&self) {
+        *lock(&self.records) = None;
+    }
+
     /// Sends one statement and waits for its answer without a time limit. The statement is sent at the first poll.
     pub(super) async fn ask(
         &self,
@@ -167,6 +195,16 @@ impl Session {
         statement: &Statement,
         parameters: &Parameters<'_>,
     ) -> Result<Vec<Row>> {
+        let asking = self.connection.client.query(statement, parameters);
+        self.track(operation, asking).await
+    }
+
+    /// Waits for the answer to a request, and records what it says about the connection.
+    pub(super) async fn track<T>(
+        &self,
+        operation: Operation,
+        request: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T> {
         let mut asked = InFlight {
             session: self,
             at: BootClock.now(),
@@ -174,12 +212,12 @@ impl Session {
             answered: false,
         };
         self.sent.fetch_add(1, Ordering::Relaxed);
-        let answer = self.connection.client.query(statement, parameters).await;
+        let answer = request.await;
         asked.answered = true;
         match answer {
-            Ok(rows) => {
+            Ok(answer) => {
                 self.silence.answered(asked.at);
-                Ok(rows)
+                Ok(answer)
             }
             Err(cause) => {
                 if cause.as_db_error().is_some() {

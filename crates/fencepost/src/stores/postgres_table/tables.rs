@@ -11,7 +11,10 @@ pub(super) const USUAL: &str = "shedlock";
 /// The longest table name. Postgres keeps 63 bytes of a name, and the suffixes of our tables need some of them.
 const LONGEST: usize = 57;
 
-/// A table of locks, and our two tables that belong to it.
+/// What Postgres keeps of a name, in bytes.
+const KEPT_OF_A_NAME: usize = 63;
+
+/// A table of locks, and our tables that belong to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tables {
     /// The schema, or `None` for the one where the server's search path finds the table.
@@ -66,6 +69,11 @@ impl Tables {
         self.quoted("_line")
     }
 
+    /// Returns our table of records. If the name of the first table is one of the longest, Postgres cuts off the last letter of this one.
+    pub(super) fn record(&self) -> String {
+        self.quoted("_record")
+    }
+
     /// Returns the channel on which the first waiter is notified that the lock is free.
     pub(super) fn channel(&self) -> String {
         let schema = self.schema.as_deref().unwrap_or_default();
@@ -76,7 +84,9 @@ impl Tables {
     }
 
     fn quoted(&self, ending: &str) -> String {
-        let table = quote(&format!("{}{ending}", self.table));
+        let mut table = format!("{}{ending}", self.table);
+        table.truncate(KEPT_OF_A_NAME);
+        let table = quote(&table);
         match &self.schema {
             Some(schema) => format!("{}.{table}", quote(schema)),
             None => table,
@@ -109,6 +119,15 @@ impl Tables {
              ticket bigint NOT NULL, lock text NOT NULL, label text NOT NULL, \
              joined timestamp(3) NOT NULL, PRIMARY KEY (name, owner));",
             self.line()
+        )
+    }
+
+    /// Creates the table of records. It is logged, because it says who holds what.
+    pub(super) fn create_record(&self) -> String {
+        format!(
+            "CREATE TABLE IF NOT EXISTS {} (kind text NOT NULL, name text NOT NULL, value bytea NOT NULL, version bytea NOT NULL, \
+             PRIMARY KEY (kind, name));",
+            self.record()
         )
     }
 }
@@ -146,6 +165,8 @@ mod tests {
             Tables::read("shedlock").unwrap().line(),
             r#""shedlock_line""#
         );
+        let longest = Tables::read(&"x".repeat(57)).unwrap();
+        assert_eq!(longest.record(), format!("\"{}_recor\"", "x".repeat(57)));
         for text in ["", ".", "a.", ".a", "a.b.c", &"x".repeat(58), "a\0b"] {
             assert!(Tables::read(text).is_err(), "{text:?}");
         }

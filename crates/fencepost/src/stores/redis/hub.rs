@@ -9,7 +9,6 @@ use std::time::Duration;
 use redis::{Client, PushInfo, PushKind, RedisError, Value};
 
 use super::names::Names;
-use super::record_waiters::RecordWaiters;
 use super::scripts::{ReadValue, is_epoch, of_stamp};
 use super::session::{Identity, Session};
 use super::settings::Settings;
@@ -18,6 +17,7 @@ use crate::backend::LossBell;
 use crate::claim::{Grant, OwnerId};
 use crate::clock::{BootClock, Clock};
 use crate::stores::kit::current_session::{CurrentSession, Replaceable};
+use crate::stores::kit::key_bells::KeyBells;
 
 /// Why there is no connection.
 #[derive(Clone)]
@@ -33,7 +33,8 @@ pub(crate) struct Hub {
     pub(super) client: Client,
     pub(super) settings: Settings,
     pub(super) waiters: Waiters,
-    pub(super) record_waiters: RecordWaiters,
+    /// What the server announces about records.
+    pub(super) record_bells: KeyBells,
     pub(super) session: CurrentSession<Session, Unconnected>,
     /// How many connections were opened. Distinguishes the push messages of different connections.
     pub(super) generation: AtomicU64,
@@ -52,7 +53,7 @@ impl Hub {
             client,
             settings,
             waiters: Waiters::default(),
-            record_waiters: RecordWaiters::default(),
+            record_bells: KeyBells::default(),
             session: CurrentSession::default(),
             generation: AtomicU64::new(0),
             names: Names::default(),
@@ -79,7 +80,13 @@ impl Hub {
 
     /// Passes on that watched keys have changed, or, with `None`, that all may have changed.
     fn call_on_change(&self, changed: Option<&[Value]>) {
-        self.record_waiters.have_changed(changed);
+        match changed {
+            Some(keys) => {
+                let keys = keys.iter().filter_map(|key| key.text());
+                keys.for_each(|key| self.record_bells.ring(key));
+            }
+            None => self.record_bells.ring_all(),
+        }
         if let Some(on_change) = self.on_change.get() {
             on_change(changed);
         }

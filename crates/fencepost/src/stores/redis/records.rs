@@ -55,6 +55,11 @@ impl Records for Redis {
     fn names<'a>(&'a self, kind: RecordKind) -> BoxFuture<'a, Result<Vec<LockName>>> {
         Box::pin(names(&self.hub, kind))
     }
+
+    /// Redis confirms before it writes to the disk, and before its replicas know.
+    fn may_forget_runs(&self) -> bool {
+        true
+    }
 }
 
 fn refuse_reserved(key: &RecordKey, operation: Operation) -> Result<()> {
@@ -166,7 +171,7 @@ async fn changed(hub: &Arc<Hub>, key: &RecordKey, seen: u128) {
         return BootClock.sleep_until(BootClock.now() + SLOW_POLL).await;
     }
     let key = key_of(key);
-    let listener = hub.record_waiters.listen(&key);
+    let listener = hub.record_bells.listen(&key);
     loop {
         let mut rung = std::pin::pin!(listener.bell.notified());
         rung.as_mut().enable();

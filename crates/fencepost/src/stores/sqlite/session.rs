@@ -167,6 +167,17 @@ impl Database {
         done
     }
 
+    /// Like [`write`](Self::write), and does not return before the change survives a power cut.
+    pub(super) fn write_durably<T>(
+        &self,
+        work: impl FnOnce(&Connection, Moment) -> Result<T>,
+    ) -> Result<T> {
+        set_synchronous(&self.connection, "FULL")?;
+        let done = self.write(work);
+        set_synchronous(&self.connection, "NORMAL")?;
+        done
+    }
+
     /// Executes `work` on one consistent snapshot of the file.
     pub(super) fn read<T>(&self, work: impl FnOnce(&Connection, Moment) -> Result<T>) -> Result<T> {
         self.run("BEGIN")?;

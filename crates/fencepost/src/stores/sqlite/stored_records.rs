@@ -1,7 +1,7 @@
 //! The records in the table `fencepost_record`: reading one, replacing one in a transaction, and listing their names.
 
 use rusqlite::types::Type;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::columns::unsigned;
 use super::failure::{Failure, Result};
@@ -94,7 +94,7 @@ impl Database {
         }
         let (kind, name) = (key.kind.as_str(), key.name.as_str());
         let version = new_version();
-        self.write(|connection, _| {
+        let work = |connection: &Connection, _| {
             let changed = if seen.version == 0 {
                 let mut create = connection.prepare_cached(CREATE)?;
                 create.execute(params![kind, name, value, version])?
@@ -108,7 +108,12 @@ impl Database {
             }
             connection.prepare_cached(RAISE_EPOCH)?.execute([])?;
             Ok(Replaced::Yes)
-        })
+        };
+        match key.kind {
+            // A power cut must not take away that a slot was run. Permits and leaders end with the boot.
+            RecordKind::Runs => self.write_durably(work),
+            RecordKind::Shares | RecordKind::Leader => self.write(work),
+        }
     }
 
     /// Returns the names of the records of this kind.

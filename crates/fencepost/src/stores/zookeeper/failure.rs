@@ -70,6 +70,19 @@ pub(super) fn no_folder(operation: Operation, folder: &str) -> Error {
     Error::new(ErrorKind::Unusable, STORE, operation, message)
 }
 
+/// Returns the error for a record that no node can hold.
+pub(super) fn record_too_long(bytes: usize, longest: usize) -> Error {
+    let message = format!(
+        "a record of {bytes} bytes does not fit into a node, which holds at most {longest}; keep less under this name, or use several names"
+    );
+    Error::new(
+        ErrorKind::InvalidInput,
+        STORE,
+        Operation::ReplaceRecord,
+        message,
+    )
+}
+
 /// Returns whether the answer to a request was lost, so that the request may have been executed. The session continues if a server is found
 /// in time.
 pub(super) fn is_lost_answer(cause: &Cause) -> bool {

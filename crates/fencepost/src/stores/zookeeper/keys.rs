@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::backend::records::RecordKey;
 use crate::claim::{LockName, OwnerId};
 use crate::stores::kit::percent;
 
@@ -55,6 +56,27 @@ pub(super) fn name_of(segment: &str, at_root: bool) -> String {
     let name = percent::decode(segment);
     let name = name.filter(|name| segment_of(name, at_root) == segment);
     name.unwrap_or_else(|| segment.to_owned())
+}
+
+/// The folder of all records. No lock has this folder: in the folder of a lock, two hexadecimal digits follow a `%`.
+const RECORDS: &str = "%records";
+
+/// Returns the node below which all records are.
+pub(super) fn records_root(base: &str) -> String {
+    format!("{base}/{RECORDS}")
+}
+
+/// Returns the node of a record.
+pub(super) fn record_node(base: &str, key: &RecordKey) -> String {
+    let segment = segment_of(key.name.as_str(), false);
+    format!("{}/{}/{segment}", records_root(base), key.kind.as_str())
+}
+
+/// Returns the lock name for a node of a record, or `None` if it is not ours.
+pub(super) fn record_name(segment: &str) -> Option<LockName> {
+    let name = percent::decode(segment)?;
+    let is_ours = segment_of(&name, false) == segment;
+    is_ours.then(|| LockName::new(&name).ok())?
 }
 
 /// Returns the beginning of this owner's node: `_c_UUID-lock-`. The server appends the sequence number.
@@ -114,6 +136,7 @@ pub(super) fn line(children: Vec<String>) -> Vec<Contender> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::records::RecordKind;
     use crate::random::SeededRandom;
     use proptest::prelude::*;
 
@@ -142,6 +165,14 @@ mod tests {
         }
         assert_eq!(folder("", "zookeeper"), "/%7Aookeeper");
         assert_eq!(folder("/a", "zookeeper"), "/a/zookeeper");
+    }
+
+    #[test]
+    fn no_lock_has_the_folder_of_the_records() {
+        // What a lock of this name would have is not what its folder is read back as.
+        assert_eq!(name_of(RECORDS, false), RECORDS);
+        assert_ne!(folder("/locks", RECORDS), records_root("/locks"));
+        assert_eq!(record_name("%zz"), None);
     }
 
     #[test]
@@ -177,6 +208,12 @@ mod tests {
             prop_assert!(!segment.contains('/') && segment != "." && segment != "..");
             prop_assert_eq!(name_of(segment, false), name.as_str());
             prop_assert_eq!(path == folder_of("/base", &other), name == other);
+            prop_assert_ne!(segment, RECORDS);
+            let key = RecordKey { kind: RecordKind::Runs, name };
+            let node = record_node("/base", &key);
+            let segment = node.strip_prefix("/base/%records/runs/").unwrap();
+            prop_assert!(!segment.contains('/'));
+            prop_assert_eq!(record_name(segment), Some(key.name));
         }
     }
 }

@@ -224,6 +224,16 @@ fn a_lock_that_is_stuck_shows_a_limit_of_its_kind_only_where_that_is_known() {
 }
 
 #[test]
+fn a_fence_keeps_a_renewed_lock_from_no_second_belief_at_an_old_primary() {
+    let is_known = |lock: &str| {
+        let kind = Kind::of_ours(strategy::find(lock).unwrap().claims);
+        limits_of(kind, AnyScenario::Lock(Scenario::Deposed)).contains(&Charge::TwoHolders)
+    };
+    assert!(is_known("fenced-watchdog"));
+    assert!(!is_known("fenced"));
+}
+
+#[test]
 fn every_conviction_counts_not_only_the_worst() {
     let mut runs = vec![run(true)];
     runs.extend((0..19).map(|_| with(Outcome::Stuck)));

@@ -61,9 +61,15 @@ impl BruteForce {
                     of,
                 });
             }
-            What::Failed { op, message, .. } => {
+            What::Failed {
+                op,
+                definite,
+                message,
+            } => {
                 self.answer_wait(*op, mark, WaitEnd::Unknown);
-                self.fall_silent(&who, mark);
+                if !definite || !self.released_again.contains(op) {
+                    self.fall_silent(&who, mark);
+                }
                 let message = message.clone();
                 self.failures.push(FailedRequest { mark, who, message });
             }
@@ -83,7 +89,12 @@ impl BruteForce {
                     hold.declined = declined.or(hold.declined);
                 });
             }
-            What::Release { hold, .. } => {
+            What::Release { op, hold, .. } => {
+                let mut all = self.holds.iter().rev();
+                let same = all.find(|one| one.who == who && one.id == *hold);
+                if same.is_some_and(|one| one.release.is_some()) {
+                    self.released_again.push(*op);
+                }
                 let first = |hold: &mut Hold| hold.release = hold.release.or(Some(mark));
                 self.change(&who, *hold, first);
             }

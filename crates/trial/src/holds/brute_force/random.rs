@@ -90,7 +90,7 @@ impl Chance {
             12 => What::Lost { hold },
             13 => What::Failed {
                 op,
-                definite: false,
+                definite: is_true,
                 message: String::new(),
             },
             14 if is_true && self.below(4) == 0 => What::Server {
@@ -159,7 +159,7 @@ fn the_quick_answers_are_those_of_a_search_of_everything() {
         let regression = checks.fence_regression();
         assert_eq!(
             regression,
-            brute_force.fence_regression(),
+            brute_force.fence_regression(|hold| checks.cannot_be_first_before_ns(hold)),
             "{case}: {events:#?}"
         );
         let late = checks.granted_late();

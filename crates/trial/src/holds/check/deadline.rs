@@ -23,6 +23,12 @@ impl HandOver<'_> {
         let granted_ns = self.to.granted.at_ns;
         granted_ns.saturating_sub(self.release.at_ns)
     }
+
+    /// Returns how long the next holder had waited.
+    pub fn waited_ns(&self) -> u64 {
+        let granted_ns = self.to.granted.at_ns;
+        granted_ns.saturating_sub(self.to.asked.at_ns)
+    }
 }
 
 impl<'a> Checks<'a> {
@@ -78,6 +84,27 @@ impl<'a> Checks<'a> {
                     is_first && overlap.from_ns < ends_ns && !self.may_have_lost_one(overlap)
                 })?;
                 Some((one, *overlap))
+            })
+    }
+
+    /// Returns a hold whose process said that it was over when most of its lease must have been left: it was granted after a wait of more than
+    /// half a TTL, and cannot have begun before another process had released the lock. The lab did not stall, and nothing failed.
+    pub fn over_after_wait(&self) -> Option<(HandOver<'a>, Mark)> {
+        let half_ns = self.ttl_ns / 2;
+        // Whoever keeps a margin stops before its lease is over.
+        let most_ns = self.ttl_ns / 3 * 2;
+        let hand_overs = self.hand_overs().into_iter();
+        hand_overs
+            .filter(|one| one.waited_ns() > half_ns && self.was_released_in_time(one))
+            .find_map(|one| {
+                let learned = one.to.learned_at?;
+                let left = learned.at_ns.saturating_sub(one.release.at_ns) < most_ns;
+                let mut failures = self.facts.failures.iter();
+                let has_failed = failures.any(|seen| seen.who == one.to.who && seen.mark < learned);
+                let is_excused = has_failed
+                    || self.has_stalled(one.to.asked, learned)
+                    || self.may_have_lost_session(one.to, learned.at_ns);
+                (left && !is_excused).then_some((one, learned))
             })
     }
 

@@ -152,7 +152,7 @@ impl<'a> Checks<'a> {
     }
 
     /// Returns whether anything had happened to a server by then after which it may have lost what it had.
-    fn had_server_failed(&self, at_ns: u64) -> bool {
+    pub(super) fn had_server_failed(&self, at_ns: u64) -> bool {
         self.first_failure_ns
             .is_some_and(|first_ns| first_ns <= at_ns)
     }

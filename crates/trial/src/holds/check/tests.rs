@@ -1,5 +1,7 @@
 //! Tests each check of a lock trial with handwritten histories in which it is violated, held or undecided.
 
+mod fences;
+
 use super::*;
 use crate::history::What;
 use crate::holds::Scenario;
@@ -255,31 +257,6 @@ fn who_knew_of_the_loss_from_the_beginning_overlaps_with_nobody() {
         .add(5.0, "B", What::Lost { hold: 1 })
         .releases("A", 20.0, 1, RELEASED);
     assert_eq!(finding(&history, "exclusion_of_belief"), Finding::Held);
-}
-
-#[test]
-fn fences_must_grow_where_the_order_is_certain() {
-    for (first, second, expected) in [
-        ("9.0", "10.0", Finding::Held),
-        ("9.0", "9.1", Finding::Held),
-        ("10.0", "9.0", Finding::Violated),
-        ("9.0", "9.0", Finding::Violated),
-        ("x", "x", Finding::Violated),
-    ] {
-        let pair = edge()
-            .fenced("A", KEY, 1.0, first)
-            .fenced("B", KEY, 5.0, second);
-        assert_eq!(finding(&pair, "fence_issued"), expected, "{first} {second}");
-    }
-    // Both asked before either was granted, so their order is unknown.
-    let guess = edge()
-        .asks("A", KEY, 0.0, 100)
-        .asks("B", KEY, 0.5, 100)
-        .grants("A", KEY, 1, 1.0, 1, Some("10.0"))
-        .grants("B", KEY, 2, 2.0, 1, Some("9.0"));
-    assert_eq!(finding(&guess, "fence_issued"), Finding::Held);
-    let alone = edge().fenced("A", KEY, 1.0, "1.0");
-    assert_eq!(finding(&alone, "fence_issued"), Finding::Undecided);
 }
 
 #[test]

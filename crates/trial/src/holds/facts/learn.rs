@@ -1,6 +1,6 @@
 //! Derives the facts from the events, one after the other. Requests, holds and purchases are looked up by their numbers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{
     Buy, Facts, FailedRequest, FaultSeen, GaveUp, Halted, Hold, HoldsOfName, Inspection, Mark, Op,
@@ -24,6 +24,8 @@ pub(super) struct Learner {
     not_killed: HashMap<String, Vec<usize>>,
     /// The holds of each process that were not yet put into doubt by a failure.
     not_silent: HashMap<String, Vec<usize>>,
+    /// The requests to release a hold for which that had been requested before.
+    released_again: HashSet<u64>,
     /// When the steps of each hold were requested, of those that were answered.
     steps: ByHold<Vec<u64>>,
 }
@@ -65,9 +67,16 @@ impl Learner {
                     of,
                 });
             }
-            What::Failed { op, message, .. } => {
+            What::Failed {
+                op,
+                definite,
+                message,
+            } => {
                 self.answer_wait(*op, mark, WaitEnd::Unknown);
-                self.fall_silent(&who, mark);
+                // Whoever refuses to release what it has released still has everything else.
+                if !*definite || !self.released_again.contains(op) {
+                    self.fall_silent(&who, mark);
+                }
                 let message = message.clone();
                 self.facts
                     .failures
@@ -92,11 +101,15 @@ impl Learner {
                     hold.said_lost.get_or_insert(mark);
                 });
             }
-            What::Release { hold, .. } => {
+            What::Release { op, hold, .. } => {
+                let mut is_first = true;
                 // A second request changes nothing about the first.
                 self.change(&who, *hold, |hold| {
-                    hold.release.get_or_insert(mark);
+                    is_first = *hold.release.get_or_insert(mark) == mark;
                 });
+                if !is_first {
+                    self.released_again.insert(*op);
+                }
             }
             What::Released { hold, outcome, .. } => {
                 let outcome = *outcome;

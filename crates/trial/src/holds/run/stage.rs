@@ -35,10 +35,12 @@ mod diary;
 mod inspection;
 mod network;
 mod stalls;
+mod standstill;
 mod storm;
 
 use actor::{Actor, Doing, HeldLock, PendingRequest};
 use diary::Diary;
+use standstill::Standstill;
 use storm::Storm;
 
 /// The request number for a process that fails without having been asked anything. Real requests count from one.
@@ -119,6 +121,7 @@ pub fn run(
         answer_timeout: watch.answer_timeout(),
         witness_timeout: watch.witness_timeout(),
         last_seen: Instant::now(),
+        standstill: Standstill::default(),
         watch,
         interrupt,
     };
@@ -221,6 +224,7 @@ struct Stage<'a> {
     witness_timeout: Duration,
     /// When the lab was last seen to be there.
     last_seen: Instant,
+    standstill: Standstill,
     watch: &'a mut dyn LockWatch,
     interrupt: Interrupt,
 }
@@ -277,6 +281,7 @@ impl Stage<'_> {
         let now = Instant::now();
         self.reconnect_due(now);
         self.deliver_forgotten();
+        self.end_standstill(now);
         for index in 0..self.actors.len() {
             match &self.actors[index].doing {
                 Doing::Until(until) if *until <= now => self.actors[index].finish_act(),

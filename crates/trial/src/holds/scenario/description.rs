@@ -132,7 +132,7 @@ impl Description {
             Scenario::DeadlockSorted => Self {
                 ttl_ms: 3_000,
                 likely_ms: |_| 400,
-                ..usual("deadlock-sorted", "deadlock --mitigate")
+                ..usual("deadlock-sorted", "deadlock --sorted")
             },
             Scenario::StaleRelease => Self {
                 processes: 3,

@@ -3,7 +3,7 @@
 use super::overlap::{self, overlap_evidence, two_holders};
 use super::{Court, evidence};
 use crate::holds::check::{HandOver, Overlap, nanoseconds, with_slack};
-use crate::holds::facts::{Hold, Wait};
+use crate::holds::facts::{Hold, Mark, Wait};
 use crate::text::numbers::{count, ms};
 use crate::verdict::{Lack, Outcome, Verdict};
 
@@ -17,6 +17,9 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
     if let Some((hand_over, overlap)) = court.checks.lease_used_up() {
         return used_up(court, &hand_over, &overlap);
+    }
+    if let Some((hand_over, learned)) = court.checks.over_after_wait() {
+        return over_at_once(court, &hand_over, learned);
     }
     if let Some([first, again]) = court.checks.held_up_by_who_gave_up() {
         return held_up(court, &first, &again);
@@ -62,7 +65,7 @@ fn milliseconds(wait: &Wait) -> String {
 /// Returns the verdict on a run in which somebody got the lock while a process had it that had waited for long.
 fn used_up(court: &Court<'_>, hand_over: &HandOver<'_>, overlap: &Overlap<'_>) -> Verdict {
     let Overlap { first, second, .. } = overlap;
-    let waited = ms(first.granted.at_ns.saturating_sub(first.asked.at_ns));
+    let waited = ms(hand_over.waited_ns());
     let had = ms(overlap.from_ns.saturating_sub(first.granted.at_ns));
     let since = ms(overlap.from_ns.saturating_sub(hand_over.release.at_ns));
     let released = format!("{}'s release is sent", hand_over.from.who);
@@ -94,6 +97,43 @@ fn used_up(court: &Court<'_>, hand_over: &HandOver<'_>, overlap: &Overlap<'_>) -
     };
     verdict.belief.text = Some(two_holders(overlap));
     verdict
+}
+
+/// Returns the verdict on a run in which a process that had waited for long was granted a lease of which it says that it is over.
+fn over_at_once(court: &Court<'_>, hand_over: &HandOver<'_>, learned: Mark) -> Verdict {
+    let HandOver {
+        from, release, to, ..
+    } = hand_over;
+    let who = &to.who;
+    let had = ms(learned.at_ns.saturating_sub(to.granted.at_ns));
+    let since = ms(learned.at_ns.saturating_sub(release.at_ns));
+    let released = format!("{}'s release is sent", from.who);
+    let granted = format!("{who} is granted {}", to.key);
+    Verdict {
+        evidence: vec![
+            evidence(*release, &from.who, "release", released),
+            evidence(to.granted, who, "granted", granted),
+            evidence(
+                learned,
+                who,
+                "lost",
+                format!("{who} says that its lock is lost"),
+            ),
+        ],
+        why: Some(format!(
+            "{who} cannot have had the lock before {}'s release, {since} ms earlier, on a lease of {} ms: it counts its lease from an earlier \
+             time, such as the start of its wait, so that a long wait uses it up.",
+            from.who,
+            ms(court.ttl_ns()),
+        )),
+        ..Verdict::bare(
+            Outcome::Broken,
+            format!(
+                "{who} waited {} ms for the lock, and {had} ms after it got it, it says that its lock is lost.",
+                ms(hand_over.waited_ns())
+            ),
+        )
+    }
 }
 
 /// Returns the verdict on a run in which what a process that gave up has left behind keeps the lock from others.
@@ -148,10 +188,7 @@ impl<'a> Waits<'a> {
     fn of(court: &Court<'a>) -> Result<Self, &'static str> {
         let all = court.checks.hand_overs();
         let long_ns = court.ttl_ns() / 2;
-        let is_long = |one: &&HandOver<'_>| {
-            let waited_ns = one.to.granted.at_ns.saturating_sub(one.to.asked.at_ns);
-            one.gave_up.is_none() && waited_ns > long_ns
-        };
+        let is_long = |one: &&HandOver<'_>| one.gave_up.is_none() && one.waited_ns() > long_ns;
         let is_usual = |one: &&HandOver<'_>| one.gave_up.is_none() && !is_long(one);
         let in_time = |wait: &Wait| {
             let took_ns = |mark: u64| mark.saturating_sub(wait.asked.at_ns);
@@ -209,7 +246,7 @@ fn acquit(court: &Court<'_>, waits: &Waits<'_>) -> Verdict {
             format!(
                 "{} waited {} ms on leases of {} ms, and {} ms after its grant others were still refused",
                 long.who,
-                ms(long.granted.at_ns.saturating_sub(long.asked.at_ns)),
+                ms(waits.long.waited_ns()),
                 ms(court.ttl_ns()),
                 ms(waits.kept_ns)
             ),

@@ -156,16 +156,27 @@ impl Pause {
         let mut holds = court.facts.holds.iter();
         let ttl_ns = court.ttl_ns();
         holds.all(|hold| {
-            let is_over = hold.released.is_some_and(|(mark, _)| mark < self.held_back);
+            // What the lab reads while A is stopped, A said before.
+            let is_over = hold.released.is_some_and(|(mark, _)| mark < self.went_on);
             let is_meant = hold.who == HOLDER && hold.granted < self.held_back && !is_over;
             !is_meant || self.held_back.at_ns < hold.asked.at_ns.saturating_add(ttl_ns)
         })
     }
 
+    /// Returns when A had certainly done whatever it was paused at: when it answered next or, if nothing was asked of it, when it went on.
+    fn done_ns(&self, court: &Court<'_>) -> Option<u64> {
+        match self.phase {
+            Phase::Otherwise => Some(self.went_on.at_ns),
+            Phase::Asking | Phase::Working | Phase::Releasing => {
+                next_answer_ns(court, self.went_on)
+            }
+        }
+    }
+
     /// Returns whether B certainly had the lock when A went on, until A had answered. Where A keeps its lock through a pause, B must have
     /// been refused.
     fn was_dangerous(&self, court: &Court<'_>) -> bool {
-        let Some(answered_ns) = next_answer_ns(court, self.went_on) else {
+        let Some(answered_ns) = self.done_ns(court) else {
             return false;
         };
         let is_held = self.is_held_by_b(court, answered_ns);
@@ -180,7 +191,7 @@ impl Pause {
     /// Returns whether C was refused after A had answered, while B certainly still had the lock. Where A kept its lock, there is nothing of
     /// B's that A could have freed.
     fn was_followed_up(&self, court: &Court<'_>) -> bool {
-        let Some(answered_ns) = next_answer_ns(court, self.went_on) else {
+        let Some(answered_ns) = self.done_ns(court) else {
             return false;
         };
         let is_refused = |wait: &Wait| {
@@ -217,11 +228,15 @@ fn phase(court: &Court<'_>, held_back: Mark, went_on: Mark) -> Phase {
         let sent = hold.release;
         sent.is_some_and(|sent| is_open(sent, hold.released.map(|(mark, _)| mark)))
     };
+    // A grant that the lab reads while A is stopped was sent before.
+    let has_lock = |hold: &Hold| {
+        hold.granted < went_on && hold.release.is_none_or(|release| release > went_on)
+    };
     if waits.any(|wait| is_open(wait.asked, wait.answer.map(|(mark, _)| mark))) {
         Phase::Asking
     } else if holds.clone().any(releases) {
         Phase::Releasing
-    } else if holds.any(|hold| is_open(hold.granted, hold.release)) {
+    } else if holds.any(has_lock) {
         Phase::Working
     } else {
         Phase::Otherwise
@@ -269,7 +284,9 @@ impl Way {
         match (first.who.as_str(), second.who.as_str()) {
             (HOLDER, OTHER) if !court.claims.fencing && !overlap.is_within_lease() => {
                 let is_meanwhile = |pause: &&Pause| {
-                    first.granted < pause.stopped && pause.stopped < second.granted
+                    first.asked < pause.stopped
+                        && first.granted < pause.went_on
+                        && pause.stopped < second.granted
                 };
                 last(&is_meanwhile).map(Self::WentOn)
             }

@@ -9,7 +9,7 @@ use super::{Court, evidence, fences, stalled, stuck};
 use crate::history::Fault;
 use crate::holds::Scenario;
 use crate::holds::check::Late;
-use crate::holds::facts::{Hold, UnseenGrant};
+use crate::holds::facts::{GaveUp, Hold, UnseenGrant};
 use crate::text::numbers::ms;
 use crate::verdict::{Lack, Outcome, Verdict};
 
@@ -97,6 +97,23 @@ pub(super) fn through_the_store(court: &Court<'_>, verdict: Verdict) -> Verdict 
     }
 }
 
+/// Withdraws an acquittal if the lab stopped waiting for the end of the trial, and names that in place of what is missing otherwise.
+pub(super) fn to_its_end(court: &Court<'_>, verdict: Verdict) -> Verdict {
+    // A storm that ends early is judged by what it has shown.
+    let is_storm = court.header.scenario == Scenario::Storm.name();
+    let has_begun = court.facts.not_begun().is_none();
+    match court.facts.given_up.first() {
+        Some(GaveUp { why, .. }) if has_begun && !is_storm && !verdict.outcome.is_conviction() => {
+            Verdict::inconclusive(
+                format!("Nothing broke, and the lab stopped waiting {why}."),
+                Lack::Answers,
+                "a trial that comes to its end. If it never does, the lab has a defect: please report the history.",
+            )
+        }
+        _ => verdict,
+    }
+}
+
 /// Returns the verdict if a holder was told within its own lease that its lock was gone.
 fn kept_for_its_lease(court: &Court<'_>) -> Option<Verdict> {
     let hold = court.checks.lost_within_lease()?;
@@ -138,6 +155,12 @@ fn why_gone(court: &Court<'_>, hold: &Hold) -> String {
         .iter()
         .find(|seen| seen.fault == Fault::OverReleased && is_between(seen.mark.at_ns));
     if let Some(over) = over {
+        if over.who == hold.who {
+            return format!(
+                "{} released its earlier hold once more while it had the lock again, and only that can have freed it.",
+                over.who
+            );
+        }
         return format!(
             "{} released it once too often while {} held the lock, and only that can have freed it.",
             over.who, hold.who

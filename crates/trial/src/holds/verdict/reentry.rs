@@ -1,5 +1,5 @@
-//! Judges `reentry`: A asked for a lock that it had, and released it once more than it had taken it. Was it a second hold, and whose lock was
-//! released?
+//! Judges `reentry`: A asked for a lock that it had, and released it once more than it had taken it, also when it had the lock again. Was it a
+//! second hold, and whose lock was released?
 
 use super::overlap::{self, overlap_evidence, two_holders};
 use super::{Court, evidence};
@@ -12,6 +12,8 @@ use crate::verdict::{Evidence, Lack, Outcome, Verdict};
 
 const WHY_SECOND: &str = "Two parts of A may now work side by side, each with a hold of its own: a lock that is not re-entrant refuses its holder like anybody else.";
 const WHY_OVER_RELEASE: &str = "A had nothing left to release, and only its release can have freed the lock of another process.";
+const WHY_OLD_RELEASE: &str = "A hold is over once it is released, and what its process is granted afterwards is another one: an owner that is the process, and not \
+     the grant, cannot tell them apart.";
 const WHY_FIRST_RELEASE: &str = "A had taken the lock twice and released it once: the lock must count, and last until the second.";
 const WHY_REFUSED: &str =
     "A re-entrant lock grants what its holder has: whoever relies on that waits for itself.";
@@ -67,19 +69,29 @@ impl<'a> Twice<'a> {
             self.had_it_until(court, refused).then_some(())?;
             "A was refused a second hold"
         };
-        let needed = if court.claims.reentrant { 1 } else { 2 };
-        let all_in_vain = over
-            .iter()
-            .all(|mark| kept_out(court, other, *mark).is_some());
-        (all_in_vain && over.len() >= needed).then_some(())?;
+        let beside: Vec<Mark> = self.in_vain(court, &over, |hold| hold.who == other.who);
+        let own = |hold: &Hold| hold.who == HOLDER && hold.id != self.first.id;
+        let earlier = self.in_vain(court, &over, own);
+        let needed = if court.claims.reentrant {
+            (1, 0)
+        } else {
+            (2, 1)
+        };
+        let all_in_vain = beside.len() + earlier.len() == over.len();
+        let is_enough = beside.len() >= needed.0 && earlier.len() >= needed.1;
+        (all_in_vain && is_enough).then_some(())?;
         let times = in_words(
-            i64::try_from(over.len()).unwrap_or(i64::MAX),
+            i64::try_from(beside.len()).unwrap_or(i64::MAX),
             "release too many",
             "releases too many",
         );
+        let earlier = match earlier.len() {
+            0 => ", and",
+            _ => ", and one of its earlier hold while A had the lock again:",
+        };
         Some(Verdict {
             witness: vec![format!(
-                "{seen}; {times} came while B held the lock, and C was refused after each"
+                "{seen}; {times} came while B held the lock{earlier} C was refused after each"
             )],
             limits: Some(LIMITS.into()),
             ..Verdict::bare(
@@ -91,6 +103,24 @@ impl<'a> Twice<'a> {
                 },
             )
         })
+    }
+
+    /// Returns those of A's releases that changed nothing: C was refused after them, while such a hold certainly lasted.
+    fn in_vain(
+        &self,
+        court: &Court<'_>,
+        over: &[Mark],
+        is_such: impl Fn(&Hold) -> bool,
+    ) -> Vec<Mark> {
+        let holds = court.facts.holds.iter();
+        let holds: Vec<&Hold> = holds
+            .filter(|hold| hold.key == FIRST_LOCK && is_such(hold))
+            .collect();
+        let is_in_vain = |mark: &&Mark| {
+            let mut later = holds.iter().filter(|hold| hold.granted < **mark);
+            later.any(|hold| kept_out(court, hold, **mark).is_some())
+        };
+        over.iter().filter(is_in_vain).copied().collect()
     }
 
     /// Returns what was seen of a lock that counted A's holds; `None` if it was not seen to.
@@ -155,6 +185,17 @@ fn two_at_once(court: &Court<'_>, overlap: &Overlap<'_>) -> Option<Verdict> {
             second.who, first.who
         );
         return Some(broken(overlap, proof, because, WHY_OVER_RELEASE));
+    }
+    if !court.claims.reentrant
+        && let Some(over) = over_releases(court).into_iter().find(between)
+    {
+        let sentence = "A answers a release of its earlier hold";
+        let proof = vec![evidence(over, HOLDER, "released again", sentence)];
+        let because = format!(
+            "{} got the lock while {HOLDER} had it again: {HOLDER} had released its earlier hold once more.",
+            second.who
+        );
+        return Some(broken(overlap, proof, because, WHY_OLD_RELEASE));
     }
     let mut own = court.facts.holds.iter();
     let released = own.find_map(|hold| {

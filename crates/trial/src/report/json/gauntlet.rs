@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::matrix;
 use crate::gauntlet::ladder::{Rung, command};
-use crate::gauntlet::{Gauntlet, Label, Row, Untried};
+use crate::gauntlet::{Gauntlet, GauntletPlan, Label, Row, Untried};
+use crate::matrix::Cell;
 use crate::report::fault;
 
 /// Returns the report of a gauntlet as one JSON document: one entry per scenario with the report of its worst run, and the names of the
@@ -22,7 +23,6 @@ pub fn report(
 
 fn on_one_lock(gauntlet: &Gauntlet, rows: &[Row<'_>], untried: &[Untried]) -> Value {
     let verdict = gauntlet.verdict(rows, untried);
-    let left_out = |one: &Untried| json!({ "scenario": one.scenario, "why": one.why });
     json!({
         "schema": "fencepost/gauntlet/2",
         "version": env!("CARGO_PKG_VERSION"),
@@ -39,6 +39,23 @@ fn on_one_lock(gauntlet: &Gauntlet, rows: &[Row<'_>], untried: &[Untried]) -> Va
         "scenarios": rows.iter().map(entry).collect::<Vec<_>>(),
         "not_tried": untried.iter().map(left_out).collect::<Vec<_>>(),
     })
+}
+
+/// Returns what a gauntlet would try, and what not, as one JSON document.
+pub fn report_of_list(gauntlet: &Gauntlet, plan: &GauntletPlan) -> Value {
+    let tried = |cell: &Cell| json!({ "scenario": cell.scenario(), "fault": fault::of_cell(cell) });
+    json!({
+        "schema": "fencepost/scenarios/1",
+        "version": env!("CARGO_PKG_VERSION"),
+        "lock": gauntlet.strategy.name,
+        "store": gauntlet.store.name(),
+        "scenarios": plan.cells.iter().map(tried).collect::<Vec<_>>(),
+        "not_tried": plan.untried.iter().map(left_out).collect::<Vec<_>>(),
+    })
+}
+
+fn left_out(one: &Untried) -> Value {
+    json!({ "scenario": one.scenario, "why": one.why })
 }
 
 /// Returns the report of a ladder as one JSON document: the report of each lock's gauntlet, the lock on trial last, and the names of the

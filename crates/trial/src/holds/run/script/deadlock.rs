@@ -1,4 +1,4 @@
-//! The scripts of `deadlock`: two processes take two locks in opposite order, or in the same (`--mitigate`).
+//! The scripts of `deadlock`: two processes take two locks in opposite order, or in the same (`--sorted`).
 
 use std::time::Duration;
 

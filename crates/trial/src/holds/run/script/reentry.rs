@@ -8,6 +8,9 @@ use crate::protocol::Claims;
 
 /// A takes the lock, and asks for it again while B waits. A lock that is re-entrant is released twice, and C tries to get it in between. When B has
 /// the lock, A releases it once more than it has taken it, and C tries again.
+///
+/// A lock that is not re-entrant tells its grants apart. So A takes it once more when B is done, is asked to release the old hold again, and C tries
+/// for the last time.
 pub(super) fn script(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     let (key, wait) = (FIRST_LOCK, 2 * until_stuck(trial));
     // B has its place in line by then, as far as the lab can tell.
@@ -28,7 +31,13 @@ pub(super) fn script(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<
         acts.add(A, [again]);
     }
     let has_probed = probe(&mut acts);
-    acts.add(B, [after(has_probed), write(key), release]);
+    let is_done = acts.add(B, [after(has_probed), write(key), release]);
+    if !claims.reentrant {
+        let anew = [after(is_done), Act::Acquire { key, wait }, read(key), again];
+        acts.add(A, anew);
+        probe(&mut acts);
+        acts.add(A, [write(key), release]);
+    }
     acts.scripts()
 }
 

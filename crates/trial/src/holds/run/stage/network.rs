@@ -240,10 +240,15 @@ impl Stage<'_> {
         }
     }
 
-    /// Returns whether this process has answered something since it went on, or will not answer any more.
+    /// Returns whether this process has answered something since it went on, or has nothing to answer: it has finished, or waits for others.
+    /// Its last answer may have been on its way when it was stopped.
     pub(super) fn has_answered(&self, index: usize) -> bool {
         let actor = &self.actors[index];
-        actor.answers > actor.answers_before || actor.is_finished()
+        let waits_for_others = match (&actor.doing, actor.script.front()) {
+            (Doing::Nothing, Some(Act::After(other, acts))) => !self.has_done(*other, *acts),
+            _ => false,
+        };
+        actor.answers > actor.answers_before || actor.is_finished() || waits_for_others
     }
 
     /// Returns whether the reply that was chosen on the road of this process has come.

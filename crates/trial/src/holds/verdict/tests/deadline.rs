@@ -119,6 +119,52 @@ fn a_wait_that_uses_up_the_lease_convicts() {
     );
 }
 
+/// B waits for most of a lease and gets the lock; then it knows that its lease is over.
+fn over_at_once(history: HistoryBuilder, declines_at: f64) -> HistoryBuilder {
+    let history = history.granted("A", KEY, 9_000.0, 9_001.0, 4);
+    let asked = history.events().len() as u64 + 1;
+    let history = history
+        .asks("B", KEY, 9_010.0, 8_000)
+        .releases("A", 10_400.0, 4, RELEASED)
+        .grants("B", KEY, asked, 10_410.0, 1, None);
+    let op = history.events().len() as u64 + 1;
+    history
+        .asks("C", KEY, 10_420.0, 1_000)
+        .refuses("C", op, 11_420.0)
+        .add(declines_at, "B", What::Declined { op: 99, hold: 1 })
+}
+
+#[test]
+fn a_grant_that_is_over_when_its_wait_is_convicts() {
+    let usual = || rounds([5.0, 6.0, 7.0]);
+    let verdict = over_at_once(usual(), 11_430.0).judged();
+    assert_eq!(verdict.outcome, Outcome::Broken);
+    assert_eq!(
+        verdict.because,
+        "B waited 1,400.0 ms for the lock, and 1,020.0 ms after it got it, it says that its lock is lost."
+    );
+    assert_eq!(
+        verdict.why.unwrap(),
+        "B cannot have had the lock before A's release, 1,030.0 ms earlier, on a lease of 2,000.0 ms: it counts its lease from an earlier \
+         time, such as the start of its wait, so that a long wait uses it up."
+    );
+    // The whole lease may be nearly over by then, or B had a reason.
+    let late = over_at_once(usual(), 12_000.0).judged();
+    held(&late);
+    let stalled = over_at_once(usual(), 11_430.0).stalls(11_000.0, 11_300.0);
+    assert_ne!(stalled.judged().outcome, Outcome::Broken);
+    let failed = over_at_once(usual().add(8_900.0, "B", failure()), 11_430.0).judged();
+    assert_ne!(failed.outcome, Outcome::Broken);
+}
+
+fn failure() -> What {
+    What::Failed {
+        op: 900,
+        definite: false,
+        message: "no answer".into(),
+    }
+}
+
 #[test]
 fn a_holder_whose_lease_may_have_ended_says_nothing_about_the_next_lease() {
     // A released the lock so late that B may have had it for a while.

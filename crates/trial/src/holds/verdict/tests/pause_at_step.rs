@@ -269,3 +269,69 @@ fn steps_that_were_not_tried_are_named() {
         .judged();
     assert!(all.limits.unwrap().starts_with("a pause between two steps"));
 }
+
+/// The release is answered while A is paused at the reply to something else, which A has sent beside it. So nothing is asked of A, and it has
+/// nothing to answer when it goes on.
+fn paused_at_a_notice(until_c: f64) -> HistoryBuilder {
+    let (history, op) = paused_while_asking("safe");
+    let history = b_is_done(history.refuses("A", op, 1042.0), 1044.0, 1, 1)
+        .granted("A", KEY, 2000.0, 2001.0, 2)
+        .reads("A", 2002.0, 2)
+        .writes("A", 2020.0, 2, 2);
+    let op = history.events().len() as u64 + 1;
+    let (key, hold) = (KEY.to_owned(), 2);
+    let released = What::Released {
+        op,
+        key: key.clone(),
+        hold,
+        outcome: RELEASED,
+    };
+    let history = history.add(2030.0, "A", What::Release { op, key, hold });
+    let history = stops(history, 2031.0).add(2032.1, "A", released);
+    let history = goes_on(b_comes_in(history, 3050.0, 2), 3060.0);
+    b_is_done(history, until_c, 2, 3)
+}
+
+#[test]
+fn who_has_nothing_to_answer_is_done_when_it_goes_on() {
+    let verdict = paused_at_a_notice(3062.0).judged();
+    held(&verdict);
+    assert!(
+        verdict.witness[0].ends_with("1 × while nothing was asked of it"),
+        "{:?}",
+        verdict.witness
+    );
+    // C asks before A goes on, so nobody has tried B's lock since.
+    assert_eq!(missing(&paused_at_a_notice(3060.2).judged()), "third");
+}
+
+/// A process that was stopped after it sent its grant has the lock, although the lab reads the grant later.
+#[test]
+fn a_grant_that_is_read_while_its_process_is_stopped_was_sent_before() {
+    let history = trial("watchdog");
+    let op = history.events().len() as u64 + 1;
+    let history = stops(history.asks("A", KEY, 10.0, 0), 11.0);
+    let history = history.grants("A", KEY, op, 12.1, 1, None);
+    let history = goes_on(b_comes_in(history, 1030.0, 1), 1040.0);
+    let wrote = history.reads("A", 1042.0, 1).writes("A", 1043.0, 1, 1);
+    let verdict = b_is_done(wrote, 1045.0, 1, 1).judged();
+    assert!(
+        why(&verdict).contains("while it held the lock"),
+        "{verdict:?}"
+    );
+}
+
+/// Whatever was shown before, the rest of the trial is missing.
+#[test]
+fn a_trial_that_does_not_come_to_its_end_acquits_nobody() {
+    let (history, op) = paused_while_asking("safe");
+    let done = b_is_done(history.refuses("A", op, 1042.0), 1044.0, 1, 1);
+    held(&done.judged());
+    let why = "for A, B: nothing happened for 60 s".to_owned();
+    let verdict = done.add(61_044.0, "", What::GaveUp { why }).judged();
+    assert_eq!(missing(&verdict), "answers");
+    assert_eq!(
+        verdict.because,
+        "Nothing broke, and the lab stopped waiting for A, B: nothing happened for 60 s."
+    );
+}

@@ -1,4 +1,4 @@
-//! Verdicts on a lock that is taken twice and released three times, in `reentry`.
+//! Verdicts on a lock that is asked for twice and released too often, in `reentry`.
 
 use super::*;
 use crate::protocol::Claims;
@@ -35,11 +35,57 @@ fn refused_once() -> HistoryBuilder {
         .reads("B", 63.0, 1)
 }
 
-#[test]
-fn whoever_refuses_its_holder_and_ignores_releases_is_acquitted() {
+/// A releases its hold again, twice, while B has the lock, and then gets the lock once more.
+fn anew() -> HistoryBuilder {
     let history = again(refused_once(), 70.0).tries("C", 72.0);
     let history = again(history, 80.0).tries("C", 82.0);
-    held(&history.judged());
+    let history = history.releases("B", 90.0, 1, RELEASED);
+    history.granted("A", KEY, 91.0, 92.0, 2)
+}
+
+#[test]
+fn whoever_refuses_its_holder_and_ignores_releases_is_acquitted() {
+    let verdict = again(anew(), 95.0).tries("C", 97.0).judged();
+    held(&verdict);
+    assert_eq!(
+        verdict.witness[0],
+        "A was refused a second hold; two releases too many came while B held the lock, and one of its earlier hold while A had the lock \
+         again: C was refused after each"
+    );
+    // An error, too, is an answer to a release of what was released.
+    let refused = anew().refuses_to_release("A", 95.0, 1);
+    let refused = refused
+        .fault("A", 95.4, Fault::OverReleased)
+        .tries("C", 97.0);
+    held(&refused.judged());
+    // A never had the lock again, or nobody tried to get it then.
+    assert_eq!(missing(&anew().judged()), "contention");
+    assert_eq!(missing(&again(anew(), 95.0).judged()), "contention");
+}
+
+#[test]
+fn a_release_of_an_earlier_hold_that_frees_the_new_one_is_broken() {
+    let freed = again(anew(), 95.0)
+        .granted("C", KEY, 97.0, 98.0, 1)
+        .releases("C", 99.0, 1, RELEASED)
+        .releases("A", 110.0, 2, LOST);
+    let verdict = freed.judged();
+    assert_eq!(verdict.outcome, Outcome::Broken);
+    assert_eq!(
+        verdict.because,
+        "C got the lock while A had it again: A had released its earlier hold once more."
+    );
+    assert!(shown(&verdict)[0].ends_with("A answers a release of its earlier hold"));
+    // Nobody else got the lock, but A finds its lock gone.
+    let gone = again(anew(), 95.0).releases("A", 110.0, 2, LOST);
+    let verdict = gone.judged();
+    assert_eq!(verdict.outcome, Outcome::Broken);
+    assert!(
+        verdict
+            .why
+            .unwrap()
+            .contains("A released its earlier hold once more")
+    );
 }
 
 #[test]
@@ -153,7 +199,10 @@ fn two_holds_of_a_reentrant_lock_may_have_one_fence() {
 #[test]
 fn without_a_witness_nobody_is_acquitted() {
     assert_eq!(missing(&refused_once().judged()), "contention");
-    let unprobed = again(again(refused_once(), 70.0), 80.0).tries("C", 90.0);
+    // One refusal can come after two releases.
+    let unprobed = again(again(refused_once(), 70.0), 80.0).tries("C", 85.0);
+    let unprobed = unprobed.releases("B", 90.0, 1, RELEASED);
+    let unprobed = again(unprobed.granted("A", KEY, 91.0, 92.0, 2), 95.0).tries("C", 97.0);
     held(&unprobed.judged());
     let late = again(again(refused_once(), 2_070.0), 2_080.0).tries("C", 2_090.0);
     assert_eq!(missing(&late.judged()), "contention");
