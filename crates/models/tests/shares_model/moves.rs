@@ -94,7 +94,6 @@ pub(crate) fn after(world: &World, setup: &Setup, step: Move) -> Result<World, B
         Move::Crash(at) => {
             let client = &mut next.clients[at];
             (client.aim, client.held) = (Aim::Gone, None);
-            client.writer = None;
             next.late.extend(client.decided.take());
             next.crashes -= 1;
         }

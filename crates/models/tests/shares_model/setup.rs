@@ -180,29 +180,40 @@ pub(crate) const SOUND_DEEPER: &[(&str, Setup)] = &[
         },
     ),
     (
-        "three clients, a lost answer, a crash and a renewal",
-        Setup {
-            losses: 1,
-            renewals: 1,
-            ..CRASH
-        },
-    ),
-    (
-        "readers and a writer, a lost answer and a crash",
+        "a lost answer, a crash, a renewal and time",
         Setup {
             losses: 1,
             crashes: 1,
-            ticks: 2,
+            renewals: 1,
+            ticks: 3,
+            ..TWO
+        },
+    ),
+    (
+        "three clients and a lost answer",
+        Setup { losses: 1, ..CALM },
+    ),
+    (
+        "readers and a writer, and a crash",
+        Setup {
+            crashes: 1,
             ..READERS
         },
     ),
     (
-        "weights, a lost answer and a crash",
+        "weights and a crash",
+        Setup {
+            crashes: 1,
+            ..WEIGHTS
+        },
+    ),
+    (
+        "a downgrade, a lost answer, a crash and time",
         Setup {
             losses: 1,
             crashes: 1,
             ticks: 2,
-            ..WEIGHTS
+            ..DOWNGRADE
         },
     ),
     (

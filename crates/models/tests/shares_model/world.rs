@@ -145,7 +145,7 @@ impl Client {
     }
 
     pub(crate) fn is_becoming_a_reader(&self) -> bool {
-        self.writer.is_some() && self.aim != Aim::Leave
+        self.writer.is_some() && !matches!(self.aim, Aim::Leave | Aim::Gone)
     }
 
     /// Returns whether the record has something of it, even if that has ended.
