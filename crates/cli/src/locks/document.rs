@@ -1,6 +1,6 @@
 //! The JSON documents of `fencepost locks`. Keys name the unit of their value.
 
-use fencepost::Part;
+use fencepost::backend::Part;
 use fencepost::backend::{Holder, Record};
 use fencepost::clock::Moment;
 use serde_json::{Value, json};

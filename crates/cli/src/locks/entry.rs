@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use fencepost::DEFAULT_STORE_TIMEOUT;
-use fencepost::backend::{Holder, Record, Waiter};
+use fencepost::backend::{Holder, Part, Record, Waiter};
 use fencepost::shares::Shares;
-use fencepost::{Backend, LockName, Part};
+use fencepost::{Backend, LockName};
 use fencepost_trial::text::numbers::plural;
 
 /// What kind of thing has a name. A lock and a semaphore of one name are two things.

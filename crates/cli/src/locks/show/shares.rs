@@ -43,7 +43,7 @@ fn state(entry: &Entry) -> String {
             )
         }
         _ => {
-            let writes = |holder: &Holder| holder.part == fencepost::Part::Write;
+            let writes = |holder: &Holder| holder.part == fencepost::backend::Part::Write;
             let (mut readers, mut writers) = (0, 0);
             holders.for_each(|holder| {
                 *(if writes(holder) {
