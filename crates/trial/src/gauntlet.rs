@@ -5,6 +5,7 @@
 use crate::any_scenario::AnyScenario;
 use crate::history::FaultKind;
 use crate::holds::Scenario;
+use crate::holds::check::with_slack;
 use crate::matrix::{Cell, Run, default_ttl_ms};
 use crate::protocol::Claims;
 use crate::store::{ServerFault, StoreFacts, TrialStore};
@@ -177,6 +178,9 @@ impl Gauntlet {
                 // So long that a lock which renews its lease only once or twice is convicted too.
                 (trial.ttl_ms, trial.work_ms) = (ttl_ms, ttl_ms * 7 / 2);
             }
+            if measures_recovery(trial.scenario) {
+                trial.ttl_ms = lease_beyond(trial.strategy.claims, trial.ttl_ms);
+            }
             if let Some(storm) = &mut trial.storm {
                 // Long enough for some twenty faults.
                 storm.for_ms = (12 * trial.ttl_ms).max(STORM_MS);
@@ -261,6 +265,23 @@ fn counted(name: &str, of: usize, broke: usize, stuck: usize, nothing: usize) ->
         nothing => format!("; {nothing} showed nothing"),
     };
     format!("{name} {what} of {of}{and_nothing}.")
+}
+
+/// Returns whether the trial is about how soon somebody gets the lock of a dead holder.
+fn measures_recovery(scenario: Scenario) -> bool {
+    matches!(scenario, Scenario::Crash | Scenario::Vanish)
+}
+
+/// Returns a lease so long that its end cannot pass for the recovery that the lock claims: at least this long, and twice the time beyond which
+/// a recovery is certainly late. A lock without a lease, or whose lease ends sooner than it claims, needs none.
+fn lease_beyond(claims: Claims, ttl_ms: u64) -> u64 {
+    match claims.recovery_ms {
+        Some(promised_ms) if !claims.untimed && promised_ms < ttl_ms => {
+            let late_ns = with_slack(promised_ms.saturating_mul(1_000_000));
+            ttl_ms.max(2 * late_ns / 1_000_000)
+        }
+        _ => ttl_ms,
+    }
 }
 
 /// Returns why the lab cannot make servers fail, or come between them and the processes, as this scenario demands; `None` if it can, or if

@@ -40,6 +40,37 @@ fn a_claim_decides_whether_the_order_is_tried() {
     );
 }
 
+/// Returns the TTL of the crash of a lock with these claims.
+fn ttl_of_crash(claims: Claims, ttl_ms: Option<u64>) -> u64 {
+    let strategy = Strategy {
+        claims,
+        ..*strategy::find("safe").unwrap()
+    };
+    let gauntlet = Gauntlet {
+        strategy: Box::leak(Box::new(strategy)),
+        chosen: vec![AnyScenario::Lock(Scenario::Crash)],
+        ttl_ms,
+        ..gauntlet("safe", "sqlite")
+    };
+    match &gauntlet.plan().cells[..] {
+        [Cell::Lock(trial)] => trial.ttl_ms,
+        cells => panic!("{cells:?}"),
+    }
+}
+
+#[test]
+fn a_recovery_that_is_promised_before_the_end_of_the_lease_gets_a_lease_that_exceeds_it() {
+    let promising = |recovery_ms: u64| Claims {
+        recovery_ms: Some(recovery_ms),
+        ..Claims::PLAIN
+    };
+    assert_eq!(ttl_of_crash(Claims::PLAIN, None), 500);
+    assert_eq!(ttl_of_crash(promising(100), None), 2_200);
+    assert_eq!(ttl_of_crash(promising(100), Some(9_000)), 9_000);
+    assert_eq!(ttl_of_crash(promising(500), None), 500);
+    assert_eq!(ttl_of_crash(Claims::OF_SESSION, None), 500);
+}
+
 fn names(plan: &GauntletPlan) -> Vec<&'static str> {
     plan.cells.iter().map(Cell::scenario).collect()
 }

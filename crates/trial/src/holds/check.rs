@@ -55,7 +55,7 @@ const RECOVERY_UNMEASURED: [Option<Scenario>; 5] = [
 pub const OVERLAPS_MAX: usize = 1_000_000;
 
 /// Returns the time beyond which a bound is certainly exceeded: half of it longer, and a second at least.
-pub(super) fn with_slack(bound_ns: u64) -> u64 {
+pub(crate) fn with_slack(bound_ns: u64) -> u64 {
     bound_ns.saturating_add(SLACK_NS.max(bound_ns / 2))
 }
 
@@ -245,6 +245,17 @@ impl<'a> Checks<'a> {
             None if self.claims.untimed => None,
             None => Some(self.ttl_ns.saturating_add(self.ttl_ns.max(SLACK_NS))),
         }
+    }
+
+    /// Returns whether a recovery that took this long came later than promised, but not so much later that a busy machine could not explain it. A
+    /// lock with a lease may have waited for the end of that instead.
+    pub fn recovered_in_doubt(&self, took_ns: u64) -> bool {
+        let promised_ns = self.claims.recovery_ms.map(nanoseconds);
+        let is_later = promised_ns.is_some_and(|promised_ns| took_ns > promised_ns);
+        let is_certain = self
+            .recovery_bound_ns()
+            .is_some_and(|bound_ns| took_ns > bound_ns);
+        is_later && !is_certain && !self.claims.untimed
     }
 
     /// Returns whether this scenario measures how long a lock takes to recover from the death of its holder.

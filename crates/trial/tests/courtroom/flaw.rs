@@ -135,6 +135,8 @@ pub(crate) enum Flaw {
     NeverReconnects,
     /// A renewed lease is shorter than a new one.
     RenewalShortens,
+    /// A renewal adds to what is left of the lease.
+    RenewalAddsUp,
     /// A last renewal before the release takes the lock if somebody else has it.
     RenewalRecreates,
     /// A renewed lease has no end.

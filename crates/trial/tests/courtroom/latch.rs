@@ -290,6 +290,13 @@ impl Latch {
             Some(Flaw::RenewalDropsExpiry) => {
                 "UPDATE latch SET expires_ns = NULL WHERE key = ?1 AND token = ?2 AND ?3"
             }
+            Some(Flaw::RenewalAddsUp) => {
+                let sql =
+                    "UPDATE latch SET expires_ns = expires_ns + ?3 WHERE key = ?1 AND token = ?2";
+                let added_ns = i64::try_from(self.ttl.as_nanos()).unwrap();
+                let parameters = params![grant.key, grant.token, added_ns];
+                return self.connection.execute(sql, parameters).unwrap() > 0;
+            }
             _ => "UPDATE latch SET expires_ns = ?3 WHERE key = ?1 AND token = ?2",
         };
         let parameters = params![grant.key, grant.token, until_ns];

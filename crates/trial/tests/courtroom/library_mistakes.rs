@@ -50,6 +50,7 @@ pub(crate) const CASES: &[(ExternalLock, Ordeal, Due)] = &[
     (renewed("never-reconnects", Flaw::NeverReconnects), Lasting(DeadConnection, 2_000), BROKEN),
     (plain("renewal-recreates", Flaw::RenewalRecreates), Lasting(StaleRelease, 1_500), BROKEN),
     (renewed("renewal-drops-expiry", Flaw::RenewalDropsExpiry), Holds(Crash), STUCK),
+    (renewed("renewal-adds-up", Flaw::RenewalAddsUp), Holds(Crash), BROKEN),
     (plain("sets-on-retry", Flaw::SetsOnRetry), Holds(DeadlockSorted), BROKEN),
     (plain("forces-release", Flaw::ForcesRelease), Lasting(StaleRelease, 1_500), BROKEN),
     (plain("clears-expired", Flaw::ClearsExpired), Lasting(StaleRelease, 1_500), BROKEN),

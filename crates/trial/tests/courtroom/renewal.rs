@@ -22,15 +22,10 @@ impl Renewal {
     pub(crate) fn start(&mut self, mut latch: Latch, ttl: Duration, flaw: Option<Flaw>) {
         self.1 = flaw;
         let grants = Arc::clone(&self.0);
-        let interval = match flaw {
-            // At least once before the lab kills it.
-            Some(Flaw::RenewalDropsExpiry) => ttl / 20,
-            _ => ttl / 5,
-        };
         std::thread::spawn(move || {
             let (mut renewed_ns, mut renewals) = (wall_ns(), 0);
             loop {
-                std::thread::sleep(interval);
+                std::thread::sleep(ttl / 5);
                 let since_ns = wall_ns() - renewed_ns;
                 if flaw == Some(Flaw::RenewsByWallClock) && since_ns < 0 {
                     continue;

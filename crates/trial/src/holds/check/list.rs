@@ -139,7 +139,10 @@ impl Checks<'_> {
         let took_ns = next.granted.at_ns - died.at_ns;
         let after = format!("{} ms after the kill", ms(took_ns));
         let is_in_time = |bound_ns| took_ns <= bound_ns;
-        let (finding, detail) = if self.recovery_bound_ns().is_none_or(is_in_time) {
+        let (finding, detail) = if self.recovered_in_doubt(took_ns) {
+            let detail = format!("{after}, which is later than promised, but not by much");
+            (Finding::Undecided, detail)
+        } else if self.recovery_bound_ns().is_none_or(is_in_time) {
             (Finding::Held, after)
         } else if self.has_stalled(died, next.granted) {
             let detail = format!("{after}, but the lab stalled meanwhile");

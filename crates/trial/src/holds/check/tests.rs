@@ -313,10 +313,14 @@ fn recovery_is_held_against_what_was_promised() {
         recovery_ms: Some(500),
         ..Claims::default()
     };
-    assert_eq!(
-        finding(&recovered.promising(promise), "recovery"),
-        Finding::Held
-    );
+    let generous = Claims {
+        recovery_ms: Some(800),
+        ..Claims::default()
+    };
+    let kept = recovered.clone().promising(generous);
+    assert_eq!(finding(&kept, "recovery"), Finding::Held);
+    let little = recovered.promising(promise);
+    assert_eq!(finding(&little, "recovery"), Finding::Undecided);
     let late = crash().granted("B", KEY, 302.0, 2299.0, 1);
     assert_eq!(finding(&late, "recovery"), Finding::Held);
     let after_two_leases = crash().granted("B", KEY, 302.0, 2301.0, 1);

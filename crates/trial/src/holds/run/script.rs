@@ -120,6 +120,12 @@ fn before_kill(trial: &Trial, chance: &Chance) -> Duration {
     chance.between(most / 2, most)
 }
 
+/// Returns how long the holder works before it is killed if it renews its lease: long enough for several renewals. What they did to the lease
+/// shows when nobody renews it any more.
+fn beyond_renewals(trial: &Trial, chance: &Chance) -> Duration {
+    chance.between(2 * trial.ttl(), 5 * trial.ttl() / 2)
+}
+
 /// Returns the time after which a lock that nobody could take counts as stuck forever.
 fn until_stuck(trial: &Trial) -> Duration {
     3 * trial.ttl() + MARGIN

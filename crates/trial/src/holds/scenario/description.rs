@@ -116,7 +116,10 @@ impl Description {
             Scenario::Crash => Self {
                 // A delay of a lease must be longer than what a busy machine explains.
                 ttl_ms: 2_000,
-                likely_ms: |trial| 300 + 3 * trial.ttl_ms,
+                likely_ms: |trial| {
+                    let renewed = trial.strategy.claims.keep_alive;
+                    300 + trial.ttl_ms * if renewed { 5 } else { 3 }
+                },
                 ..usual("crash", "crash")
             },
             Scenario::TtlEdge => Self {

@@ -1,7 +1,7 @@
 //! The holder was killed: did somebody else get its lock?
 
 use super::Court;
-use super::recovery::recovered;
+use super::recovery::{never, recovered};
 use crate::history::Fault;
 use crate::holds::HOLDER;
 use crate::holds::facts::Hold;
@@ -33,6 +33,7 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
     }
     match court.checks.recovery() {
         Some((_, next)) => recovered(court, died, hold, next),
+        None if let Some(never) = never(court, died) => never,
         None if court
             .facts
             .inspections

@@ -31,6 +31,9 @@ pub(super) fn recovered(
     if is_late {
         return late(court, died, how, next);
     }
+    if court.checks.recovered_in_doubt(took_ns) {
+        return in_doubt(court, &format!("{} ms after the kill", ms(took_ns)));
+    }
     // Before A's grant, nothing of A's can keep anybody out.
     let is_kept_out =
         |wait: &&Wait| wait.who != HOLDER && hold.is_none_or(|hold| wait.asked > hold.granted);
@@ -62,6 +65,70 @@ pub(super) fn recovered(
             format!("Recovered by itself, {} ms after the kill.", ms(took_ns)),
         )
     }
+}
+
+/// Returns the verdict on a run in which somebody got the lock later than promised, but not so late that this is certain. `when` says when,
+/// such as "399.0 ms after the kill".
+pub(super) fn in_doubt(court: &Court<'_>, when: &str) -> Verdict {
+    Verdict::inconclusive(
+        format!(
+            "Recovered {when}; {}. That is too little to be sure.",
+            promised(court)
+        ),
+        Lack::Lease,
+        "a longer lease (--ttl): a lock that waits for its end is then certainly too late.",
+    )
+}
+
+/// Returns the verdict on a run in which nobody got the lock of a holder that had died, although it may come free later. `None` if that took no
+/// longer than it may.
+pub(super) fn never(court: &Court<'_>, died: Mark) -> Option<Verdict> {
+    let others = court.facts.waits.iter().filter(|wait| wait.who != HOLDER);
+    let last = others.clone().max_by_key(|wait| wait.asked)?;
+    let refused = last.refused()?;
+    let lasted_ns = refused.at_ns.saturating_sub(died.at_ns);
+    let bound_ns = court.checks.recovery_bound_ns()?;
+    let after = court.facts.inspections.iter();
+    let mut left = after.filter(|seen| seen.mark > refused && seen.ttl_left_ms.is_some());
+    let seen = left.next_back().filter(|_| lasted_ns > bound_ns)?;
+    let because = format!(
+        "Nobody got the lock for {} ms after the kill; {}.",
+        ms(lasted_ns),
+        promised(court)
+    );
+    if court.checks.has_stalled(died, refused) {
+        return Some(stalled(because));
+    }
+    let left = seen.ttl_left_ms.unwrap_or_default();
+    Some(Verdict {
+        why: Some(
+            "The lease of a dead holder still runs, although nobody has renewed it since.".into(),
+        ),
+        evidence: vec![
+            evidence(
+                died,
+                HOLDER,
+                "killed",
+                "A is killed (signal 9) while holding",
+            ),
+            evidence(
+                refused,
+                &last.who,
+                "refused",
+                format!("{} is still refused", last.who),
+            ),
+            evidence(
+                seen.mark,
+                "lab",
+                "store",
+                format!(
+                    "the lab reads the store: key there, {} ms left",
+                    decimal(left)
+                ),
+            ),
+        ],
+        ..Verdict::bare(Outcome::Broken, because)
+    })
 }
 
 /// Returns words such as "100.0 ms were promised".

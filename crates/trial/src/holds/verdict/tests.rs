@@ -1,6 +1,7 @@
 //! Tests the verdicts on lock trials with handwritten histories. A submodule tests one scenario, or what several have in common.
 
 mod client_clock;
+mod crash;
 mod deadline;
 mod deadlock;
 mod deposed;

@@ -1,7 +1,7 @@
 //! Judges `vanish`: the holder's machine vanished from the network, so no connection of the holder's ended. Did somebody else get its lock, and
 //! when?
 
-use super::recovery::{limits, measured, promised, why_late};
+use super::recovery::{in_doubt, limits, measured, promised, why_late};
 use super::{Court, evidence, stalled};
 use crate::history::Fault;
 use crate::holds::HOLDER;
@@ -65,6 +65,12 @@ impl Gone {
         }
         if is_late {
             return self.late(court, next, took_ns);
+        }
+        if court.checks.recovered_in_doubt(took_ns) {
+            return in_doubt(
+                court,
+                &format!("{} ms after A's machine had vanished", ms(took_ns)),
+            );
         }
         let Some(refused) = self.kept_out(court) else {
             return Verdict::inconclusive(

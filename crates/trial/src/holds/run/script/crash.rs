@@ -3,14 +3,17 @@
 use std::time::Duration;
 
 use super::sequence::{Sequence, after};
-use super::{A, Act, B, at_once, before_kill, read, until_recovered, until_stuck, write};
+use super::{
+    A, Act, B, at_once, before_kill, beyond_renewals, read, until_recovered, until_stuck, write,
+};
 use crate::holds::run::chance::Chance;
 use crate::holds::{FIRST_LOCK, Trial};
 use crate::protocol::Claims;
 
-/// A is killed while it holds the lock. B is refused, and waits until it gets the lock.
+/// A is killed while it holds the lock, well within its lease or, if it renews that, after several renewals. B is refused, and waits until it
+/// gets the lock.
 pub(super) fn script(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
-    let work = before_kill(trial, chance);
+    let work = until_kill(trial, claims, chance);
     let key = FIRST_LOCK;
     let wait = until_recovered(trial, claims);
     vec![
@@ -31,7 +34,7 @@ pub(super) fn script(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<
 /// Returns the scripts for a lock of a session. Such a lock is free as soon as its holder is gone, so it cannot be seen to exclude B after
 /// the kill. The script shows that before.
 pub(super) fn of_session(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
-    let work = before_kill(trial, chance);
+    let work = until_kill(trial, claims, chance);
     let key = FIRST_LOCK;
     let wait = until_recovered(trial, claims);
     let mut acts = Sequence::of(2);
@@ -40,6 +43,15 @@ pub(super) fn of_session(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<
     acts.add(A, [after(is_refused), Act::Work(work), Act::Kill]);
     acts.add(B, [Act::AfterAll(A), Act::Acquire { key, wait }]);
     acts.scripts()
+}
+
+/// Returns how long the holder works before it is killed.
+fn until_kill(trial: &Trial, claims: Claims, chance: &Chance) -> Duration {
+    if claims.keep_alive {
+        beyond_renewals(trial, chance)
+    } else {
+        before_kill(trial, chance)
+    }
 }
 
 /// A works beyond its lease, and writes. B waits for the lock meanwhile, reads and writes.

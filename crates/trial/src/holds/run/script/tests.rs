@@ -54,7 +54,11 @@ fn a_seed_changes_lengths_only_and_within_the_meaning_of_the_scenario() {
         acts.iter().filter_map(work).collect()
     };
     for seed in 0..200 {
-        assert!(works(&of(Scenario::Crash, seed)[0])[0] <= ttl / 3);
+        let renewed = works(&of(Scenario::Crash, seed)[0])[0];
+        assert!(renewed >= 2 * ttl && renewed <= 3 * ttl, "{renewed:?}");
+        let safe = Trial::new(Scenario::Crash, strategy::find("safe").unwrap(), seed);
+        let plain = scripts(&safe, safe.strategy.claims);
+        assert!(works(&plain[0])[0] <= ttl / 3);
         let beyond = works(&of(Scenario::StaleRelease, seed)[0])[0];
         let lease = Duration::from_millis(Scenario::StaleRelease.ttl_ms());
         assert!(beyond > lease && beyond < 2 * lease, "{beyond:?}");
