@@ -170,8 +170,8 @@ impl Election {
     /// ```
     ///
     /// # Errors
-    /// Returns [`ErrorKind::InvalidInput`] if the value is longer than [`MAX_VALUE_BYTES`](Self::MAX_VALUE_BYTES) or the store keeps no values
-    /// and this one is not empty, and otherwise the errors of [`Locker::acquire`].
+    /// Returns [`ErrorKind::InvalidInput`] if the value is longer than [`MAX_VALUE_BYTES`](Self::MAX_VALUE_BYTES),
+    /// [`ErrorKind::Unsupported`] if the store keeps no values and this one is not empty, and otherwise the errors of [`Locker::acquire`].
     ///
     /// # Cancel safety
     /// The future can be dropped at any point. The candidate leaves the line. If it may have been elected, it resigns in the background.
@@ -327,7 +327,7 @@ impl Election {
              advisory locks keep values"
         );
         Error::new(
-            ErrorKind::InvalidInput,
+            ErrorKind::Unsupported,
             store,
             Operation::ReadRecord,
             message,
