@@ -18,6 +18,8 @@ macro_rules! pages {
 pages! {
     Readme = "README.md"
     PackageReadme = "crates/fencepost/README.md"
+    Cron = "docs/cron-on-many-machines.md"
+    Election = "docs/election.md"
     Etcd = "docs/backends/etcd.md"
     Postgres = "docs/backends/postgres.md"
     PostgresTable = "docs/backends/postgres-table.md"

@@ -81,7 +81,8 @@ pub enum Proclamation {
 /// Every future may be dropped at every await. A value whose proclamation was dropped may take effect later, but never after a later
 /// proclamation of the same owner.
 pub trait Leaders: fmt::Debug + Send + Sync {
-    /// Replaces the value of the leader that holds the lock with this claim and this epoch.
+    /// Replaces the value of the leader that holds the lock with this claim and this epoch. A store whose leaders keep the value of their
+    /// claim returns [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
     fn proclaim<'a>(
         &'a self,
         claim: &'a Claim,

@@ -40,6 +40,8 @@
 //! | `PREFIX/NAME/NUMBER` | `owner ttl held\|waiting since label` | the lease ends |
 //! | `PREFIX/\x01fencepost/KIND/NAME` | a record of another kind of lock (`shares`, `runs` or `leader`) | somebody deletes it |
 //!
+//! The key of a candidate in an election contains the value of the candidate alone, so that `etcdctl elect PREFIX/NAME` is the same election.
+//!
 //! `NUMBER` is the last 63 bits of the owner in hexadecimal. It is also the number of the lease, except while the owner waits and after its
 //! lease was lengthened. `etcdctl lock PREFIX/NAME` is the same lock.
 //!
@@ -70,6 +72,7 @@ use std::time::Duration;
 
 use etcd_client::{ConnectOptions, GetOptions};
 
+use crate::backend::leaders::{Leaders, Proclamation, Standing};
 use crate::backend::records::Records;
 use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
@@ -85,6 +88,7 @@ mod held;
 mod hooks;
 mod hub;
 mod keys;
+mod leaders;
 mod leases;
 mod line;
 mod loss_watch;
@@ -270,5 +274,28 @@ impl Backend for Etcd {
 
     fn records(&self) -> Option<&dyn Records> {
         Some(self)
+    }
+
+    fn leaders(&self) -> Option<&dyn Leaders> {
+        Some(self)
+    }
+}
+
+impl Leaders for Etcd {
+    fn proclaim<'a>(
+        &'a self,
+        claim: &'a Claim,
+        epoch: u64,
+        value: &'a str,
+    ) -> BoxFuture<'a, Result<Proclamation>> {
+        Box::pin(leaders::proclaim(&self.hub, claim, epoch, value))
+    }
+
+    fn leader<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Standing>> {
+        Box::pin(leaders::leader(&self.hub, name))
+    }
+
+    fn changed<'a>(&'a self, name: &'a LockName, seen: &'a Standing) -> BoxFuture<'a, ()> {
+        Box::pin(leaders::changed(&self.hub, name, seen))
     }
 }

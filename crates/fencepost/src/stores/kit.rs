@@ -15,6 +15,8 @@ pub(crate) mod blocking;
 pub(crate) mod certificates;
 #[cfg(any(feature = "redis", feature = "postgres"))]
 pub(crate) mod current_session;
+#[cfg(any(feature = "etcd", feature = "zookeeper"))]
+pub(crate) mod foreign;
 #[cfg(any(feature = "redis", feature = "postgres"))]
 pub(crate) mod key_bells;
 pub(crate) mod percent;

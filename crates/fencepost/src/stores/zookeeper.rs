@@ -39,6 +39,12 @@
 //! order in which the nodes of a lock are created. Its upper half counts elections of a leader: a [`Fence`](crate::Fence) has room for
 //! 32,767 of them. After that, locks are refused ([`FenceExhausted`](crate::ErrorKind::FenceExhausted)).
 //!
+//! **Elections.** A candidate is a node below the folder of the election's name, and the value of the leader is its data: the value alone.
+//! By default the nodes are those of Curator's `LeaderLatch` (`_c_UUID-latch-SEQUENCE`). With `?election=kazoo` in the address, or
+//! [`election_layout`](ZookeeperBuilder::election_layout), they are those of kazoo's `Election` (`HEX__lock__SEQUENCE`). All candidates of an
+//! election need the same layout, because Curator and kazoo do not see each other's nodes. Curator before 5.7.0 can have two leaders after a
+//! session was lost ([CURATOR-696](https://issues.apache.org/jira/browse/CURATOR-696)).
+//!
 //! **Records** ([`Records`]) are below `BASE/%records`, which is the folder of no lock: in those, two hexadecimal digits follow a `%`. The
 //! node of a record has one child, whose name is the version, 128 random bits, and whose data are the content, at most 1,000,000 bytes. A
 //! replacement is a transaction that deletes the child of the version that was seen and creates another one. Whoever waits for a change
@@ -63,6 +69,7 @@ use std::time::Duration;
 
 use zookeeper_client::Connector;
 
+use crate::backend::leaders::{Leaders, Proclamation, Standing};
 use crate::backend::records::Records;
 use crate::backend::{Backend, Capabilities, Listed, LossBell, Record, Release, Renewal, Wait};
 use crate::claim::{Claim, Grant, LockName};
@@ -78,6 +85,8 @@ mod folders;
 mod hooks;
 mod hub;
 mod keys;
+mod layout;
+mod leaders;
 mod line;
 mod loss_watch;
 mod note;
@@ -89,6 +98,7 @@ mod settings;
 mod view;
 
 pub use builder::ZookeeperBuilder;
+pub use layout::ElectionLayout;
 /// The client crate whose sessions [`ZookeeperBuilder::visit`] creates.
 #[cfg(feature = "unstable-hooks")]
 pub use zookeeper_client as client;
@@ -247,5 +257,28 @@ impl Backend for Zookeeper {
 
     fn records(&self) -> Option<&dyn Records> {
         Some(self)
+    }
+
+    fn leaders(&self) -> Option<&dyn Leaders> {
+        Some(self)
+    }
+}
+
+impl Leaders for Zookeeper {
+    fn proclaim<'a>(
+        &'a self,
+        claim: &'a Claim,
+        epoch: u64,
+        value: &'a str,
+    ) -> BoxFuture<'a, Result<Proclamation>> {
+        Box::pin(leaders::proclaim(&self.hub, claim, epoch, value))
+    }
+
+    fn leader<'a>(&'a self, name: &'a LockName) -> BoxFuture<'a, Result<Standing>> {
+        Box::pin(leaders::leader(&self.hub, name))
+    }
+
+    fn changed<'a>(&'a self, name: &'a LockName, seen: &'a Standing) -> BoxFuture<'a, ()> {
+        Box::pin(leaders::changed(&self.hub, name, seen))
     }
 }

@@ -12,6 +12,7 @@ mod addresses;
 mod cancellation;
 mod cluster;
 mod connections;
+mod elections;
 mod faults;
 mod handed_in;
 mod interop;
@@ -106,6 +107,7 @@ fn main() {
         Theme::once("interop", INTEROP),
         Theme::once("handed_in", handed_in::TESTS),
         Theme::once("places", places::TESTS),
+        Theme::once("elections", elections::TESTS),
         Theme::once("records", records::TESTS),
     ]);
 }

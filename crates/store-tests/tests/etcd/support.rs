@@ -102,7 +102,7 @@ pub(crate) async fn works(store: &Arc<Etcd>, last: u64) -> u64 {
 }
 
 /// Waits until the store shows this many claims in line.
-pub(crate) async fn until_waiting(store: &Arc<Etcd>, count: usize) {
+pub(crate) async fn until_waiting<B: Backend + ?Sized>(store: &Arc<B>, count: usize) {
     let name = NAME.try_into().unwrap();
     eventually(&format!("{count} in line"), async || {
         let record = store.inspect(&name).await.unwrap();

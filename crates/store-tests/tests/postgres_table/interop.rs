@@ -16,7 +16,7 @@ use crate::support::{
 /// ShedLock's statements for Postgres with the server's time (`usingDbTime`), as its JDBC provider builds them.
 const NOW: &str = "timezone('utc', CURRENT_TIMESTAMP)";
 
-fn insert(seconds: u32) -> String {
+pub(crate) fn insert(seconds: u32) -> String {
     format!(
         "INSERT INTO shedlock(name, lock_until, locked_at, locked_by) \
          VALUES('{NAME}', {NOW} + cast('{seconds}000 milliseconds' as interval), {NOW}, :'me') ON CONFLICT (name) DO UPDATE{};",
@@ -24,7 +24,7 @@ fn insert(seconds: u32) -> String {
     )
 }
 
-fn update(seconds: u32) -> String {
+pub(crate) fn update(seconds: u32) -> String {
     format!("UPDATE shedlock{};", set(seconds))
 }
 
@@ -35,15 +35,20 @@ fn set(seconds: u32) -> String {
     )
 }
 
-fn unlock() -> String {
-    let at_least = "locked_at + cast('0 milliseconds' as interval)";
+pub(crate) fn unlock() -> String {
+    unlock_after(0)
+}
+
+/// The statement with which ShedLock ends a lock whose `lockAtLeastFor` has this many seconds.
+pub(crate) fn unlock_after(seconds: u32) -> String {
+    let at_least = format!("locked_at + cast('{seconds}000 milliseconds' as interval)");
     format!(
         "UPDATE shedlock SET lock_until = CASE WHEN {at_least} > {NOW} THEN {at_least} ELSE {NOW} END \
          WHERE name = '{NAME}' AND locked_by = :'me';"
     )
 }
 
-fn extend(seconds: u32) -> String {
+pub(crate) fn extend(seconds: u32) -> String {
     format!(
         "UPDATE shedlock SET lock_until = {NOW} + cast('{seconds}000 milliseconds' as interval) \
          WHERE name = '{NAME}' AND locked_by = :'me' AND lock_until > {NOW};"
@@ -51,14 +56,14 @@ fn extend(seconds: u32) -> String {
 }
 
 /// A `psql` process that receives one statement after another.
-struct Psql {
+pub(crate) struct Psql {
     child: Child,
     to: ChildStdin,
     from: BufReader<ChildStdout>,
 }
 
 impl Psql {
-    fn start(server: &Server, me: &str) -> Self {
+    pub(crate) fn start(server: &Server, me: &str) -> Self {
         let mut command = server.0.psql();
         command.args(["-v", &format!("me={me}")]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -78,7 +83,7 @@ impl Psql {
     }
 
     /// Returns how many rows a statement changed, which is what ShedLock relies on.
-    fn changes(&mut self, statement: &str) -> u64 {
+    pub(crate) fn changes(&mut self, statement: &str) -> u64 {
         let answer = self.ask(&format!("{statement}\n\\echo :ROW_COUNT"));
         answer.parse().expect(&answer)
     }

@@ -18,6 +18,7 @@ mod interop;
 mod kills;
 mod line;
 mod network;
+mod once;
 mod records;
 mod restarts;
 mod rights;
@@ -107,6 +108,7 @@ fn main() {
         Theme::once("line", LINE),
         Theme::once("interop", INTEROP),
         Theme::once("handed_in", handed_in::TESTS),
+        Theme::once("once", once::TESTS),
         Theme::once("records", records::TESTS),
     ]);
 }

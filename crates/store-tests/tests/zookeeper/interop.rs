@@ -26,39 +26,55 @@ fn source(name: &str) -> PathBuf {
 }
 
 /// Reports that a client is not installed, which is a failure where everything must run.
-fn skip(reason: &str) {
+pub(crate) fn skip(reason: &str) {
     assert!(std::env::var_os("FENCEPOST_NO_SKIP").is_none(), "{reason}");
     println!("skipped: interop: {reason}");
 }
 
-pub(crate) fn curator() {
+/// Compiles a program with Curator. Returns its command and the folder that must outlive it, or why it cannot be compiled.
+pub(crate) fn curator_command(class: &str) -> Result<(Command, TempDir), String> {
     let classes = folder().unwrap();
     let compiled = Command::new("javac")
         .args(["-cp", JARS, "-d"])
         .arg(classes.path())
-        .arg(source("Interop.java"))
+        .arg(source(&format!("{class}.java")))
         .output();
     match compiled {
         Ok(output) if output.status.success() => {}
-        Ok(output) => return skip(&String::from_utf8_lossy(&output.stderr)),
-        Err(error) => return skip(&format!("no javac: {error}")),
+        Ok(output) => return Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        Err(error) => return Err(format!("no javac: {error}")),
     }
     let mut command = Command::new("java");
     command.args(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp"]);
     command.arg(format!("{JARS}:{}", classes.path().display()));
-    command.arg("Interop");
-    counts_are_exact("Curator", command);
+    command.arg(class);
+    Ok((command, classes))
 }
 
-pub(crate) fn kazoo() {
+/// Returns the command of a program with kazoo, or why it cannot be run.
+pub(crate) fn kazoo_command(program: &str) -> Result<Command, String> {
     // The folder that `cargo xtask prepare` fills.
     let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools/clients/python");
     if !clients.join("kazoo").exists() {
-        return skip("kazoo is not installed; see cargo xtask prepare");
+        return Err("kazoo is not installed; see cargo xtask prepare".to_owned());
     }
     let mut command = Command::new("python3");
-    command.env("PYTHONPATH", clients).arg(source("interop.py"));
-    counts_are_exact("kazoo", command);
+    command.env("PYTHONPATH", clients).arg(source(program));
+    Ok(command)
+}
+
+pub(crate) fn curator() {
+    match curator_command("Interop") {
+        Ok((command, _classes)) => counts_are_exact("Curator", command),
+        Err(reason) => skip(&reason),
+    }
+}
+
+pub(crate) fn kazoo() {
+    match kazoo_command("interop.py") {
+        Ok(command) => counts_are_exact("kazoo", command),
+        Err(reason) => skip(&reason),
+    }
 }
 
 /// A number in a file that only the lock protects.

@@ -11,6 +11,7 @@ mod actor;
 mod addresses;
 mod cancellation;
 mod cost;
+mod elections;
 mod ensemble;
 mod faults;
 mod folders;
@@ -119,6 +120,7 @@ fn main() {
         Theme::once("interop", INTEROP),
         Theme::once("handed_in", handed_in::TESTS),
         Theme::once("losses", losses::TESTS),
+        Theme::once("elections", elections::TESTS),
         Theme::once("records", records::TESTS),
     ]);
 }

@@ -109,8 +109,9 @@ impl Leadership {
     ///
     /// # Errors
     /// Returns [`ErrorKind::Lost`](crate::ErrorKind::Lost) if the leadership is lost, [`ErrorKind::InvalidInput`](crate::ErrorKind::InvalidInput)
-    /// if the value is too long, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the store keeps no values, and otherwise the
-    /// error of the store. After an error with the effect `Maybe`, others may see either value.
+    /// if the value is too long, [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) if the store keeps no values, or if a leader there
+    /// keeps the value of its campaign (ZooKeeper with Curator's layout), and otherwise the error of the store. After an error with the effect
+    /// `Maybe`, others may see either value.
     ///
     /// # Cancel safety
     /// If the future is dropped, others may see either value, until the next proclamation.

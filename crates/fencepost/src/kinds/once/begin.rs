@@ -50,7 +50,7 @@ async fn try_begin(once: &Once, at_most: Duration) -> Result<Began> {
         return Ok(Began::Skipped(skipped));
     };
     guard.limit_to(began_at + at_most);
-    let prepared = guard.run(prepare(&guard, kept_out, record.as_ref()));
+    let prepared = guard.run(prepare(once, &guard, kept_out, record.as_ref()));
     let recorded = match prepared.await.unwrap_or_else(|_| Err(guard.lost_error())) {
         Ok(Prepared::Yes(recorded)) => recorded,
         Ok(Prepared::No(skipped)) => {
@@ -88,7 +88,7 @@ fn kept_out(once: &Once) -> Result<KeptOut> {
     }
 }
 
-/// Returns the record, if the run needs one.
+/// Returns the record, if it has to be asked.
 fn record(once: &Once, kept_out: KeptOut) -> Result<Option<JobRecord<'_>>> {
     let record = JobRecord::of(once);
     if once.terms.slot.is_some() && record.is_none() {
@@ -96,10 +96,14 @@ fn record(once: &Once, kept_out: KeptOut) -> Result<Option<JobRecord<'_>>> {
                        table, etcd or ZooKeeper. This one keeps none, so it could forget that a slot was run";
         return Err(unsupported(&once.locker, message.to_owned()));
     }
-    // Where locks do not outlast their process, the record of another run may keep this one out, whatever its own terms are.
-    let may_be_kept_out = !once.locker.backend().capabilities().lasting;
-    let is_needed = once.terms.slot.is_some() || kept_out != KeptOut::No || may_be_kept_out;
-    Ok(record.filter(|_| is_needed))
+    // Where locks do not outlast the process, an earlier run may keep others out by the record.
+    let is_asked = is_written_down(once, kept_out) || !once.locker.backend().capabilities().lasting;
+    Ok(record.filter(|_| is_asked))
+}
+
+/// Returns whether anybody needs to know of the run when it is over.
+fn is_written_down(once: &Once, kept_out: KeptOut) -> bool {
+    once.terms.slot.is_some() || kept_out != KeptOut::No
 }
 
 /// Whether the run may begin.
@@ -110,6 +114,7 @@ enum Prepared {
 }
 
 async fn prepare(
+    once: &Once,
     guard: &Guard,
     kept_out: KeptOut,
     record: Option<&JobRecord<'_>>,
@@ -130,7 +135,7 @@ async fn prepare(
     if let KeptOut::ByLease(time) = kept_out {
         extend(guard, time).await?;
     }
-    let Some(record) = record else {
+    let Some(record) = record.filter(|_| is_written_down(once, kept_out)) else {
         return Ok(Prepared::Yes(None));
     };
     match record.begin(fence, out).await? {

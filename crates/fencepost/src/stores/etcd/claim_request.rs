@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use super::failure;
 use super::hub::Hub;
-use super::keys::{Keys, Value};
+use super::keys::{Keys, Value, content_of};
 use super::leases::{self, Granted};
 use super::line::{self, KeyCreation, LineSnapshot, OwnKey, Position};
 use super::owners::Leases;
@@ -125,8 +125,8 @@ impl<'a> ClaimRequest<'a> {
     /// Takes a lock that was seen free. Returns `None` if it is not free any more.
     async fn take(&self, leases: &mut Leases, empty: &LineSnapshot) -> Result<Option<Grant>> {
         let granted = self.lend(leases, self.keys.number, self.claim.ttl).await?;
-        let value = Value::new(self.claim, false, SystemTime::now());
-        let made = line::enter_empty(self.hub, &self.keys, empty, &value, granted.lease).await?;
+        let content = content_of(self.claim, false, SystemTime::now(), None);
+        let made = line::enter_empty(self.hub, &self.keys, empty, content, granted.lease).await?;
         match made {
             KeyCreation::Yes(line) => Ok(line.own().map(|own| self.granted(own, &granted))),
             KeyCreation::No => Ok(None),
@@ -145,8 +145,8 @@ impl<'a> ClaimRequest<'a> {
             (leases::another(), WAITING_LEASE)
         };
         let granted = self.lend(leases, number, ttl).await?;
-        let value = Value::new(self.claim, true, SystemTime::now());
-        let made = line::enter_behind(self.hub, &self.keys, &value, granted.lease).await?;
+        let content = content_of(self.claim, true, SystemTime::now(), None);
+        let made = line::enter_behind(self.hub, &self.keys, content, granted.lease).await?;
         let line = match made {
             KeyCreation::Yes(line) => line,
             KeyCreation::No => return Ok(None),
@@ -238,7 +238,8 @@ impl<'a> ClaimRequest<'a> {
         own: &OwnKey,
         kept: Granted,
     ) -> Result<Option<Grant>> {
-        let since = match &own.value {
+        let written = own.content.as_deref();
+        let since = match written.and_then(Value::read) {
             Some(value) if !value.had_to_wait => value.since,
             _ => SystemTime::now(),
         };
@@ -253,13 +254,13 @@ impl<'a> ClaimRequest<'a> {
             };
             self.lend(leases, number, self.claim.ttl).await?
         };
-        let value = Value::new(self.claim, false, since);
+        let content = content_of(self.claim, false, since, written);
         let held = line::rewrite(
             self.hub,
             self.operation,
             &self.keys,
             own.since,
-            &value,
+            content,
             granted.lease,
         );
         if !held.await? {
@@ -297,8 +298,13 @@ impl<'a> ClaimRequest<'a> {
 
 /// Returns whether the content of the key is correct and its lease is long enough.
 fn is_settled(own: &OwnKey, lease: Duration, claim: &Claim) -> bool {
-    let is_written = own.value.as_ref().is_some_and(|value| {
-        !value.had_to_wait && value.owner == claim.owner && value.ttl >= claim.ttl
-    });
+    let is_settled =
+        |value: Value| !value.had_to_wait && value.owner == claim.owner && value.ttl >= claim.ttl;
+    let is_written = match &own.content {
+        // Whatever its value is: the leader may have proclaimed another one.
+        Some(_) if claim.value.is_some() => true,
+        Some(content) => Value::read(content).is_some_and(is_settled),
+        None => false,
+    };
     is_written && lease >= claim.ttl
 }

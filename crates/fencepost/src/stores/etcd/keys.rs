@@ -84,7 +84,22 @@ fn number_of(owner: OwnerId) -> i64 {
     number.max(1)
 }
 
-/// The content of one of our keys.
+/// Returns the content of the key of a claim: the value alone for a candidate in an election, as etcd's own elections expect it, and otherwise
+/// a note about the lock. `kept` is the content that the key has already, if any: the value of a leader may be another one by now.
+pub(super) fn content_of(
+    claim: &Claim,
+    had_to_wait: bool,
+    since: SystemTime,
+    kept: Option<&[u8]>,
+) -> Vec<u8> {
+    match (&claim.value, kept) {
+        (Some(_), Some(kept)) => kept.to_vec(),
+        (Some(value), None) => value.as_bytes().to_vec(),
+        (None, _) => Value::new(claim, had_to_wait, since).write().into_bytes(),
+    }
+}
+
+/// The content of the key of a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Value {
     pub(super) owner: OwnerId,

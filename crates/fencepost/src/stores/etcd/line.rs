@@ -6,7 +6,7 @@ use etcd_client::{
 
 use super::failure;
 use super::hub::{ANSWER_TIMEOUT, Failed, Hub};
-use super::keys::{Keys, Value, is_of_line};
+use super::keys::{Keys, is_of_line};
 use crate::error::{Effect, Operation, Result};
 
 /// The line at one moment.
@@ -27,8 +27,8 @@ pub(super) struct OwnKey {
     /// The revision that created it, which is the fence.
     pub(super) since: i64,
     pub(super) lease: i64,
-    /// The content, or `None` if somebody else has written to the key.
-    pub(super) value: Option<Value>,
+    /// The content, or `None` if it was not read.
+    pub(super) content: Option<Vec<u8>>,
 }
 
 /// A key of somebody else.
@@ -80,11 +80,11 @@ impl LineSnapshot {
             .iter()
             .filter(|kv| is_of_line(&keys.line, kv.key()));
         let (own_key, others): (Vec<_>, Vec<_>) = of_line.partition(|kv| kv.key() == keys.own);
-        let value = own.and_then(|own| Value::read(own.kvs().first()?.value()));
+        let content = own.and_then(|own| Some(own.kvs().first()?.value().to_vec()));
         let own = own_key.first().map(|kv| OwnKey {
             since: kv.create_revision(),
             lease: kv.lease(),
-            value,
+            content,
         });
         let other = |kv: &&etcd_client::KeyValue| OtherKey {
             since: kv.create_revision(),
@@ -140,35 +140,35 @@ pub(super) async fn enter_empty(
     hub: &Hub,
     keys: &Keys,
     empty: &LineSnapshot,
-    value: &Value,
+    content: Vec<u8>,
     lease: i64,
 ) -> Result<KeyCreation> {
     // Nothing below the name was created since then. Keys that existed before belong to locks whose names begin with this name.
     let nobody_came =
         Compare::create_revision(keys.line.clone(), CompareOp::Less, empty.revision + 1);
-    enter(hub, keys, nobody_came.with_prefix(), value, lease).await
+    enter(hub, keys, nobody_came.with_prefix(), content, lease).await
 }
 
 /// Creates our key at the end of the line, unless it exists.
 pub(super) async fn enter_behind(
     hub: &Hub,
     keys: &Keys,
-    value: &Value,
+    content: Vec<u8>,
     lease: i64,
 ) -> Result<KeyCreation> {
     let is_absent = Compare::create_revision(keys.own.clone(), CompareOp::Equal, 0);
-    enter(hub, keys, is_absent, value, lease).await
+    enter(hub, keys, is_absent, content, lease).await
 }
 
 async fn enter(
     hub: &Hub,
     keys: &Keys,
     condition: Compare,
-    value: &Value,
+    content: Vec<u8>,
     lease: i64,
 ) -> Result<KeyCreation> {
     let operation = Operation::Acquire;
-    let put = put(keys, value, lease);
+    let put = put(keys, content, lease);
     let [_, line] = look(keys);
     let transaction = Txn::new().when([condition]).and_then([put, line]);
     let answer = match transact(hub, operation, transaction).await? {
@@ -189,12 +189,12 @@ pub(super) async fn rewrite(
     operation: Operation,
     keys: &Keys,
     since: i64,
-    value: &Value,
+    content: Vec<u8>,
     lease: i64,
 ) -> Result<bool> {
     let transaction = Txn::new()
         .when([held_condition(keys.own.clone(), since)])
-        .and_then([put(keys, value, lease)]);
+        .and_then([put(keys, content, lease)]);
     let answer = transact(hub, operation, transaction).await?;
     Ok(answer.is_some_and(|answer| answer.succeeded()))
 }
@@ -218,9 +218,26 @@ pub(super) async fn leave(
     Ok(answer.is_some_and(|answer| answer.succeeded()))
 }
 
-fn put(keys: &Keys, value: &Value, lease: i64) -> TxnOp {
+fn put(keys: &Keys, content: Vec<u8>, lease: i64) -> TxnOp {
     let options = PutOptions::new().with_lease(lease);
-    TxnOp::put(keys.own.clone(), value.write(), Some(options))
+    TxnOp::put(keys.own.clone(), content, Some(options))
+}
+
+/// Writes to our key, created at `since`, which stays attached to its lease. Returns whether the key still existed.
+pub(super) async fn overwrite(
+    hub: &Hub,
+    operation: Operation,
+    keys: &Keys,
+    since: i64,
+    content: &str,
+) -> Result<bool> {
+    let options = PutOptions::new().with_ignore_lease();
+    let put = TxnOp::put(keys.own.clone(), content, Some(options));
+    let transaction = Txn::new()
+        .when([held_condition(keys.own.clone(), since)])
+        .and_then([put]);
+    let answer = transact(hub, operation, transaction).await?;
+    Ok(answer.is_some_and(|answer| answer.succeeded()))
 }
 
 /// Returns `None` if the lease to which a key was to be attached has ended.

@@ -12,6 +12,7 @@ use super::keys::{Value, is_of_line, line_of, root_of};
 use crate::backend::{Holder, Listed, Record, Waiter, name_matches};
 use crate::clock::{BootClock, Clock};
 use crate::error::{Operation, Result};
+use crate::stores::kit::foreign::foreign_label;
 
 /// How many keys one step of a scan covers.
 const STEP: i64 = 1000;
@@ -63,7 +64,7 @@ fn holder(kv: &KeyValue, ttl_left: Option<Duration>) -> Holder {
     let Some(value) = Value::read(kv.value()) else {
         return Holder {
             ttl_left,
-            ..Holder::new("")
+            ..Holder::new(foreign_label(kv.value()))
         };
     };
     let since = (!value.had_to_wait).then(|| BootClock.now().saturating_sub(age(&value)));

@@ -1,5 +1,6 @@
-//! Parses the address of a ZooKeeper ensemble: `zk://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/BASE]`.
+//! Parses the address of a ZooKeeper ensemble: `zk://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/BASE][?election=curator|kazoo]`.
 
+use super::layout::ElectionLayout;
 use crate::stores::kit::percent::decode;
 
 /// The node below which locks are, if the address does not name one.
@@ -14,19 +15,23 @@ pub(super) struct Address {
     pub(super) credentials: Option<String>,
     /// The node of the locks, without a slash at the end; empty for the root.
     pub(super) base: String,
+    /// How candidates of elections are laid out.
+    pub(super) layout: ElectionLayout,
 }
 
 impl Address {
     /// Returns `None` if the text is not a ZooKeeper address. It does not say why, because that could reveal a password.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix("zk://")?;
+        let (rest, layout) = split_layout(rest)?;
         let (authority, path) = split_base(rest, 0);
         let (credentials, hosts) = match authority.rsplit_once('@') {
             Some((credentials, hosts)) => (Some(read_credentials(credentials)?), hosts),
             None => (None, authority),
         };
         let are_hosts = hosts.split(',').all(is_host);
-        Self::new(hosts, path, credentials).filter(|_| are_hosts)
+        let address = Self::new(hosts, path, credentials).filter(|_| are_hosts)?;
+        Some(Self { layout, ..address })
     }
 
     /// Parses `HOST[:PORT][,HOST[:PORT]…][/BASE]`. As in the client library, each host can begin with `tcp://` or `tcp+tls://`.
@@ -46,18 +51,33 @@ impl Address {
 
     fn new(hosts: &str, path: &str, credentials: Option<String>) -> Option<Self> {
         let base = path.strip_suffix('/').unwrap_or(path);
-        // There are no parameters. Read as a part of the base, they would put the locks below another node.
+        // There are no other parameters. Read as a part of the base, they would put the locks below another node.
         let has_parameters = [hosts, path].iter().any(|part| part.contains(['?', '#']));
         (is_base(base) && !has_parameters).then(|| Self {
             hosts: hosts.to_owned(),
             credentials,
             base: base.to_owned(),
+            layout: ElectionLayout::default(),
         })
     }
 
     /// Returns the address without user and password, for people.
     pub(super) fn shown(&self) -> String {
-        format!("zk://{}{}", self.hosts, self.base)
+        let layout = match self.layout {
+            ElectionLayout::Curator => "",
+            ElectionLayout::Kazoo => "?election=kazoo",
+        };
+        format!("zk://{}{}{layout}", self.hosts, self.base)
+    }
+}
+
+/// Splits off the only parameter, how candidates of elections are laid out. Returns `None` if it has another value.
+fn split_layout(text: &str) -> Option<(&str, ElectionLayout)> {
+    match text.rsplit_once("?election=") {
+        Some((rest, "curator")) => Some((rest, ElectionLayout::Curator)),
+        Some((rest, "kazoo")) => Some((rest, ElectionLayout::Kazoo)),
+        Some(_) => None,
+        None => Some((text, ElectionLayout::default())),
     }
 }
 
@@ -159,6 +179,9 @@ mod tests {
             "zk://a,b/locks?session_timeout=20s",
             "zk://a?session_timeout=20s",
             "zk://a/x#y",
+            "zk://a?election=both",
+            "zk://a?election=kazoo&x=y",
+            "zk://a?x=y?election=kazoo",
         ] {
             assert!(Address::parse(text).is_none(), "{text}");
         }

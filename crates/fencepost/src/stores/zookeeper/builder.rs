@@ -7,6 +7,7 @@ use zookeeper_client::{Client, Connector};
 
 use super::address::Address;
 use super::hub::Hub;
+use super::layout::ElectionLayout;
 use super::settings::Settings;
 use super::{STORE, Zookeeper, view};
 use crate::error::{Error, Result};
@@ -22,6 +23,8 @@ pub struct ZookeeperBuilder {
     settings: Settings,
     /// Whether only we may access our nodes, or `None` to let the address decide.
     creator_only: Option<bool>,
+    /// How candidates of elections are laid out, or `None` to let the address decide.
+    layout: Option<ElectionLayout>,
 }
 
 /// Where the servers are, and how to log in.
@@ -45,6 +48,7 @@ impl ZookeeperBuilder {
                 max_outage: Duration::from_secs(30),
             },
             creator_only: None,
+            layout: None,
         }
     }
 
@@ -52,6 +56,13 @@ impl ZookeeperBuilder {
     /// address contains a user, and otherwise `false`. Without authentication, the server refuses to create such nodes.
     pub fn creator_only(mut self, creator_only: bool) -> Self {
         self.creator_only = Some(creator_only);
+        self
+    }
+
+    /// Sets how candidates of elections are laid out below a path. All candidates of an election need the same layout. The default is that of the
+    /// address, and otherwise [`ElectionLayout::Curator`].
+    pub fn election_layout(mut self, layout: ElectionLayout) -> Self {
+        self.layout = Some(layout);
         self
     }
 
@@ -120,10 +131,16 @@ impl ZookeeperBuilder {
     }
 
     pub(super) fn address(&self) -> Result<Address> {
+        let address = self.given_address()?;
+        let layout = self.layout.unwrap_or(address.layout);
+        Ok(Address { layout, ..address })
+    }
+
+    fn given_address(&self) -> Result<Address> {
         match &self.servers {
             Servers::Address(address) => Address::parse(address).ok_or_else(|| {
                 invalid(
-                    "not an address of ZooKeeper; expected zk://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/BASE]",
+                    "not an address of ZooKeeper; expected zk://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/BASE][?election=curator|kazoo]",
                 )
             }),
             Servers::Connector { servers, .. } => Address::of_servers(servers).ok_or_else(|| {

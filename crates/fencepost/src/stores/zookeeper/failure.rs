@@ -33,6 +33,18 @@ pub(super) fn session_ended(operation: Operation) -> Error {
     Error::new(ErrorKind::Unavailable, STORE, operation, message).with_effect(Effect::Maybe)
 }
 
+/// Returns the error if a candidate of a `LeaderLatch` wants to replace its value.
+pub(super) fn a_latch_keeps_its_value() -> Error {
+    let message = "in an election that Curator's LeaderLatch takes part in, a leader keeps the value of its campaign: the next candidate would \
+                   never learn that it may lead. Resign and campaign with the new value, or use kazoo's layout (?election=kazoo)";
+    Error::new(
+        ErrorKind::Unsupported,
+        STORE,
+        Operation::ReplaceRecord,
+        message,
+    )
+}
+
 /// Returns the error if the server's session timeout is shorter than the requested lease.
 pub(super) fn ttl_too_long(operation: Operation, ttl: Duration, session: Duration) -> Error {
     let message = format!(

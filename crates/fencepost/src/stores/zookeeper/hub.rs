@@ -92,7 +92,8 @@ impl Hub {
         } else {
             Acls::anyone_all()
         };
-        let session = Session::new(client, self.base.clone(), acls, self.loss_bell.clone());
+        let place = (self.base.clone(), self.address.layout.form());
+        let session = Session::new(client, place, acls, self.loss_bell.clone());
         let session = Arc::new(session);
         tokio::spawn(expiry::run(session.clone()));
         *lock(&self.session) = Some(session.clone());

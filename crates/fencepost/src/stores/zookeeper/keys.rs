@@ -6,9 +6,11 @@ use crate::backend::records::RecordKey;
 use crate::claim::{LockName, OwnerId};
 use crate::stores::kit::percent;
 
-/// The text before the sequence number in the nodes of Curator's `InterProcessMutex`, and in ours.
-const CURATOR_MARK: &str = "lock-";
-/// The text before the sequence number in the nodes of kazoo's `Lock`.
+/// The text before the sequence number in the nodes of Curator's `InterProcessMutex`, and in those of our locks.
+const LOCK_MARK: &str = "lock-";
+/// The text before the sequence number in the nodes of Curator's `LeaderLatch`.
+const LATCH_MARK: &str = "latch-";
+/// The text before the sequence number in the nodes of kazoo's `Lock` and `Election`.
 const KAZOO_MARK: &str = "__lock__";
 /// The number of digits of a sequence number.
 const SEQUENCE_DIGITS: usize = 10;
@@ -79,11 +81,41 @@ pub(super) fn record_name(segment: &str) -> Option<LockName> {
     is_ours.then(|| LockName::new(&name).ok())?
 }
 
-/// Returns the beginning of this owner's node: `_c_UUID-lock-`. The server appends the sequence number.
-pub(super) fn prefix_of(owner: OwnerId) -> String {
+/// The form of a node: what it stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A lock, of this library or of Curator: `_c_UUID-lock-SEQUENCE`.
+    Lock,
+    /// A candidate in an election, as Curator's `LeaderLatch` has it: `_c_UUID-latch-SEQUENCE`.
+    Latch,
+    /// A candidate or a lock of kazoo: `HEX__lock__SEQUENCE`.
+    Kazoo,
+}
+
+impl Form {
+    fn of(before_sequence: &str) -> Option<Self> {
+        let marks = [
+            (LOCK_MARK, Self::Lock),
+            (LATCH_MARK, Self::Latch),
+            (KAZOO_MARK, Self::Kazoo),
+        ];
+        let found = marks
+            .into_iter()
+            .find(|(mark, _)| before_sequence.ends_with(mark));
+        found.map(|(_, form)| form)
+    }
+}
+
+/// Returns the beginning of this owner's node. The server appends the sequence number.
+pub(super) fn prefix_of(owner: OwnerId, form: Form) -> String {
     let hex = owner.to_string();
+    let mark = match form {
+        Form::Kazoo => return hex + KAZOO_MARK,
+        Form::Lock => LOCK_MARK,
+        Form::Latch => LATCH_MARK,
+    };
     format!(
-        "_c_{}-{}-{}-{}-{}-{CURATOR_MARK}",
+        "_c_{}-{}-{}-{}-{}-{mark}",
         &hex[..8],
         &hex[8..12],
         &hex[12..16],
@@ -92,11 +124,17 @@ pub(super) fn prefix_of(owner: OwnerId) -> String {
     )
 }
 
-/// Returns the owner of the node, if it has the form of our nodes.
+/// Returns the owner of the node, if it has one of the forms of our nodes.
 pub(super) fn owner_of(node: &str) -> Option<OwnerId> {
-    let guid = node.strip_prefix("_c_")?.get(..36)?;
-    let owner: OwnerId = guid.replace('-', "").parse().ok()?;
-    node.starts_with(&prefix_of(owner)).then_some(owner)
+    let (owner, forms): (OwnerId, &[Form]) = match node.strip_prefix("_c_") {
+        Some(rest) => {
+            let guid = rest.get(..36)?.replace('-', "");
+            (guid.parse().ok()?, &[Form::Lock, Form::Latch])
+        }
+        None => (node.get(..32)?.parse().ok()?, &[Form::Kazoo]),
+    };
+    let is_of = |form: &Form| node.starts_with(&prefix_of(owner, *form));
+    forms.iter().any(is_of).then_some(owner)
 }
 
 /// A client that holds the lock or waits for it: a child of the lock's folder.
@@ -104,16 +142,17 @@ pub(super) fn owner_of(node: &str) -> Option<OwnerId> {
 pub(super) struct Contender {
     /// The sequence number; its order is the order of arrival.
     sequence: u32,
+    pub(super) form: Form,
     pub(super) node: String,
 }
 
 impl Contender {
-    fn read(node: &str) -> Option<u32> {
+    fn read(node: &str) -> Option<(u32, Form)> {
         let at = node.len().checked_sub(SEQUENCE_DIGITS)?;
         let (before, sequence) = node.split_at_checked(at)?;
-        let is_marked = before.ends_with(CURATOR_MARK) || before.ends_with(KAZOO_MARK);
         let digits = sequence.bytes().all(|byte| byte.is_ascii_digit());
-        (is_marked && digits).then(|| sequence.parse().ok())?
+        let sequence = digits.then(|| sequence.parse().ok())??;
+        Some((sequence, Form::of(before)?))
     }
 
     pub(super) fn is_of(&self, owner: OwnerId) -> bool {
@@ -127,7 +166,11 @@ pub(super) fn line(children: Vec<String>) -> Vec<Contender> {
     let mut line: Vec<Contender> = children
         .into_iter()
         .filter_map(read)
-        .map(|(sequence, node)| Contender { sequence, node })
+        .map(|((sequence, form), node)| Contender {
+            sequence,
+            form,
+            node,
+        })
         .collect();
     line.sort_by(|a, b| (a.sequence, &a.node).cmp(&(b.sequence, &b.node)));
     line
@@ -185,16 +228,36 @@ mod tests {
     #[test]
     fn the_line_is_in_order_of_arrival_whoever_made_the_nodes() {
         let owner = OwnerId::random(&SeededRandom::new(3));
-        let ours = format!("{}0000000011", prefix_of(owner));
+        let ours = format!("{}0000000011", prefix_of(owner, Form::Lock));
         let curator = "_c_00000000-0000-0000-0000-0000000000ff-lock-0000000009";
         let kazoo = "5fd0ab6c3d__lock__0000000010";
-        let children = [&ours, curator, "leases", kazoo, "lock-12", "x-0000000001"];
+        let latch = "_c_00000000-0000-0000-0000-0000000000fe-latch-0000000012";
+        let children = [
+            &ours,
+            curator,
+            "leases",
+            latch,
+            kazoo,
+            "lock-12",
+            "x-0000000001",
+        ];
         let line = line(children.iter().map(|node| (*node).to_owned()).collect());
         let nodes: Vec<&str> = line.iter().map(|contender| &*contender.node).collect();
-        assert_eq!(nodes, [curator, kazoo, &ours]);
+        assert_eq!(nodes, [curator, kazoo, &ours, latch]);
         assert!(line[2].is_of(owner) && !line[0].is_of(owner));
         assert_eq!(owner_of(&ours), Some(owner));
         assert_eq!(owner_of(kazoo), None);
+    }
+
+    #[test]
+    fn a_node_of_ours_is_found_whatever_it_stands_for() {
+        let owner = OwnerId::random(&SeededRandom::new(3));
+        for form in [Form::Lock, Form::Latch, Form::Kazoo] {
+            let node = format!("{}0000000011", prefix_of(owner, form));
+            let line = line(vec![node]);
+            assert!(line[0].is_of(owner), "{line:?}");
+            assert_eq!(line[0].form, form);
+        }
     }
 
     proptest! {

@@ -5,7 +5,7 @@ use zookeeper_client::{CreateMode, Error as Cause};
 
 use super::failure;
 use super::keys::Contender;
-use super::note::Note;
+use super::note::content_of;
 use super::owners::{Node, OwnNode, Owner};
 use super::session::{Request, Session};
 use crate::claim::Claim;
@@ -83,13 +83,13 @@ async fn enter(
     folder_is_missing: bool,
 ) -> Result<Option<Position>, LineError> {
     let (session, owner) = (&request.session, &request.owner);
-    let (prefix, note) = (request.prefix(), Note::of(claim, claim.ttl).write());
+    let (prefix, content) = (request.prefix(), content_of(claim, claim.ttl));
     let how = CreateMode::EphemeralSequential.with_acls(session.acls);
     // If the future is dropped from here on, it leaves a node that can only be found by its owner's name.
     owner.set_known(OwnNode::Unsure);
     let asked_at = BootClock.now();
     let making_folder = folder_is_missing.then(|| session.make_folder(&owner.folder));
-    let making = session.client.create(&prefix, note.as_bytes(), &how);
+    let making = session.client.create(&prefix, &content, &how);
     let looking = session.line(&owner.folder);
     let making_folder = OptionFuture::from(making_folder);
     let (made_folder, made, line) = join3(making_folder, making, looking).await;

@@ -5,9 +5,6 @@ use std::time::Duration;
 use crate::claim::{Claim, OwnerId};
 use crate::clock::unix_millis;
 
-/// The longest label of another program that is shown.
-const FOREIGN_BYTES_MAX: usize = 255;
-
 /// The data of one of our nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Note {
@@ -51,11 +48,12 @@ impl Note {
     }
 }
 
-/// Returns what another program wrote about itself, such as Curator's host name, if it is text.
-pub(super) fn foreign_label(data: &[u8]) -> &str {
-    let text = std::str::from_utf8(data).unwrap_or_default();
-    let is_label = text.len() <= FOREIGN_BYTES_MAX && !text.chars().any(char::is_control);
-    if is_label { text } else { "" }
+/// Returns the data of a node: the value alone for a candidate in an election, as other programs expect it, and otherwise a note.
+pub(super) fn content_of(claim: &Claim, ttl: Duration) -> Vec<u8> {
+    match &claim.value {
+        Some(value) => value.as_bytes().to_vec(),
+        None => Note::of(claim, ttl).write().into_bytes(),
+    }
 }
 
 #[cfg(test)]
@@ -75,7 +73,5 @@ mod tests {
         for data in [&b""[..], b"10.0.0.7", b"\xff\xfe", b"a b c d"] {
             assert_eq!(Note::read(data), None);
         }
-        assert_eq!(foreign_label(b"10.0.0.7"), "10.0.0.7");
-        assert_eq!(foreign_label(b"\x1b[31m"), "");
     }
 }

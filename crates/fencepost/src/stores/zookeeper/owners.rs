@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
+use super::keys::Form;
 use crate::claim::{Claim, OwnerId};
 use crate::clock::{BootClock, Clock, Moment};
 use crate::mutex::lock;
@@ -43,6 +44,8 @@ pub(super) enum OwnNode {
 pub(super) struct Owner {
     pub(super) id: OwnerId,
     pub(super) folder: String,
+    /// What its node stands for.
+    pub(super) form: Form,
     state: Mutex<State>,
     gone: Notify,
 }
@@ -66,10 +69,11 @@ struct State {
 }
 
 impl Owner {
-    pub(super) fn new(claim: &Claim, folder: String) -> Self {
+    pub(super) fn new(claim: &Claim, folder: String, form: Form) -> Self {
         Self {
             id: claim.owner,
             folder,
+            form,
             state: Mutex::new(State {
                 known: OwnNode::Nothing,
                 ttl: Duration::ZERO,

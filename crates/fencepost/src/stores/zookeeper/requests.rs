@@ -8,7 +8,7 @@ use zookeeper_client::{Error as Cause, MultiWriteError};
 use super::failure;
 use super::hub::Hub;
 use super::line::{self, Position, remove_all};
-use super::note::Note;
+use super::note::content_of;
 use super::owners::{Node, OwnNode, Owner};
 use super::session::{Request, Session};
 use crate::backend::outage::Outage;
@@ -161,14 +161,9 @@ async fn confirm(
 ) -> Result<Option<Moment>> {
     let path = request.path(&node.name);
     loop {
-        let note = Note::of(claim, ttl).write();
+        let content = content_of(claim, ttl);
         let asked_at = BootClock.now();
-        match request
-            .session
-            .client
-            .set_data(&path, note.as_bytes(), None)
-            .await
-        {
+        match request.session.client.set_data(&path, &content, None).await {
             Ok(_) => return Ok(Some(asked_at)),
             Err(Cause::NoNode) => {
                 request.owner.set_known(OwnNode::Nothing);
@@ -246,7 +241,7 @@ struct HeldNode<'a> {
     owner: Arc<Owner>,
     path: String,
     ttl: Duration,
-    /// Whether the TTL grows, which the node must show.
+    /// Whether the TTL grows, which the node of a lock must show. The node of a leader shows its value, which may be another one by now.
     is_longer: bool,
 }
 
@@ -258,7 +253,7 @@ impl<'a> HeldNode<'a> {
             claim,
             at,
             path: format!("{}/{}", owner.folder, node.name),
-            is_longer: claim.ttl > ttl,
+            is_longer: claim.ttl > ttl && claim.value.is_none(),
             ttl: claim.ttl.max(ttl),
             owner,
         })
@@ -281,8 +276,8 @@ async fn prove(
     } in held
     {
         if *is_longer {
-            let note = Note::of(claim, *ttl).write();
-            transaction.add_set_data(path, note.as_bytes(), None)?;
+            let content = content_of(claim, *ttl);
+            transaction.add_set_data(path, &content, None)?;
         } else {
             transaction.add_check_version(path, -1)?
         }

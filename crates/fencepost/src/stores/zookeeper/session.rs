@@ -11,7 +11,7 @@ use zookeeper_client::{Acls, Client, CreateOptions, Error as Cause, OneshotWatch
 
 use super::failure;
 use super::folders::Folders;
-use super::keys::{Contender, folder_of, line, prefix_of};
+use super::keys::{Contender, Form, folder_of, line, prefix_of};
 use super::owners::Owner;
 use crate::backend::LossBell;
 use crate::claim::{Claim, LockName, OwnerId};
@@ -25,6 +25,8 @@ pub(super) struct Session {
     pub(super) timeout: Duration,
     /// The node below which the locks are.
     pub(super) base: Arc<str>,
+    /// The form of the nodes of candidates in an election.
+    pub(super) candidates: Form,
     /// Who can access our nodes.
     pub(super) acls: Acls<'static>,
     pub(super) folders: Folders,
@@ -44,7 +46,7 @@ pub(super) struct Session {
 impl Session {
     pub(super) fn new(
         client: Client,
-        base: Arc<str>,
+        (base, candidates): (Arc<str>, Form),
         acls: Acls<'static>,
         loss_bell: Arc<LossBell>,
     ) -> Self {
@@ -52,6 +54,7 @@ impl Session {
             timeout: client.session_timeout(),
             client,
             base,
+            candidates,
             acls,
             folders: Folders::default(),
             owners: Mutex::default(),
@@ -94,7 +97,7 @@ impl Session {
                 let mut owners = lock(&self.owners);
                 let owner = owners
                     .entry(claim.owner)
-                    .or_insert_with(|| Arc::new(Owner::new(claim, self.folder(&claim.name))));
+                    .or_insert_with(|| Arc::new(self.new_owner(claim)));
                 owner.clone()
             };
             if owner.begin_request() {
@@ -102,6 +105,14 @@ impl Session {
             }
             owner.until_gone().await;
         }
+    }
+
+    fn new_owner(&self, claim: &Claim) -> Owner {
+        let form = match claim.value {
+            Some(_) => self.candidates,
+            None => Form::Lock,
+        };
+        Owner::new(claim, self.folder(&claim.name), form)
     }
 
     /// Begins a request for an owner that is known, unless its node is being removed.
@@ -243,7 +254,8 @@ pub(super) struct Request {
 impl Request {
     /// Returns the path of the owner's node, up to its sequence number.
     pub(super) fn prefix(&self) -> String {
-        format!("{}/{}", self.owner.folder, prefix_of(self.owner.id))
+        let owner = &self.owner;
+        format!("{}/{}", owner.folder, prefix_of(owner.id, owner.form))
     }
 
     /// Returns the path of a node in this lock's line.

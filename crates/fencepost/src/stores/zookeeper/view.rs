@@ -7,12 +7,13 @@ use zookeeper_client::{Error as Cause, Stat};
 
 use super::hub::Hub;
 use super::keys::{Contender, name_of, owner_of};
-use super::note::{Note, foreign_label};
+use super::note::Note;
 use super::session::Session;
 use crate::backend::{Holder, Listed, Record, Waiter, name_matches};
 use crate::claim::LockName;
 use crate::clock::{BootClock, Clock, unix_millis};
 use crate::error::{Operation, Result};
+use crate::stores::kit::foreign::foreign_label;
 
 /// How many requests are in progress at the same time.
 const READ_AT_ONCE: usize = 128;
