@@ -35,10 +35,11 @@
 //! | "shut down before the store had confirmed every release" | warn | | [`Locker::shutdown`](crate::Locker::shutdown) ended after twice the store timeout |
 //! | "ended before the store had confirmed every release" | warn | | the last clone of a `blocking::Locker` was dropped, and the store timeout was over |
 //! | "no thread could be started; what is not released ends with its TTL" | warn | `error` | the last clone of a `blocking::Locker` was dropped inside an async runtime |
-//! | "leading" | info | `name`, `term` | a candidate was elected |
-//! | "lease not extended yet" | debug | `name`, `error` | the short first lease of a new leader was not extended; it is renewed nevertheless |
+//! | "lease not extended yet" | debug | `name`, `error` | the short first lease of a new leader or of a run was not extended; it is renewed nevertheless |
 //! | "value not published yet" | debug | `name`, `error` | the value of a new leader could not be written, and is tried again |
+//! | "record of the job not reached yet" | debug | `name`, `error` | the record of a job could not be read or written, and is tried again |
 //! | "value not withdrawn" | debug | `name`, `error` | a leader that resigned could not withdraw its value, which no longer counts |
+//! | "the store does not answer; the wait continues" | debug | `error` | somebody waits for a lock or a share while the store cannot be reached |
 //! | "cannot look after waiting claims; trying again" | warn | `error` | SQLite: the file cannot be used while clients wait |
 //! | "the file of locks was deleted or replaced, and its locks with it; opening the new one" | warn | `path` | SQLite: somebody replaced the file |
 //!

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fencepost::kinds::once::{Began, Outcome};
 use fencepost::stores::memory::Memory;
 use fencepost::testing::{Fault, FlakyStore};
 use fencepost::{Backend, Locker, LostReason, Operation};
@@ -112,12 +113,45 @@ fn metrics_tell_what_happened() {
     assert!(value("fencepost_renewals_total", "outcome=extended") >= 1);
     assert!(value("fencepost_renewals_total", "outcome=failed") >= 1);
     assert!(value("fencepost_renewal_margin_seconds", store) >= 1);
-    let names: BTreeSet<String> = all.iter().map(|seen| seen.name.clone()).collect();
+    let names = all.iter().map(|seen| seen.name.clone());
+    let of_kinds = OF_KINDS.iter().map(|(name, _)| (*name).to_owned());
     assert_eq!(
-        names,
+        names.chain(of_kinds).collect::<BTreeSet<String>>(),
         documented_names(),
         "the documented table and the metrics agree"
     );
+}
+
+/// What elections and jobs count, each with a label of the test below.
+const OF_KINDS: [(&str, &str); 3] = [
+    ("fencepost_terms_total", "store=memory"),
+    ("fencepost_runs_total", "outcome=completed"),
+    ("fencepost_skipped_runs_total", "why=running"),
+];
+
+#[test]
+fn terms_and_runs_are_counted() {
+    let recorder = DebuggingRecorder::new();
+    metrics::with_local_recorder(&recorder, || {
+        run(async {
+            let locker = Locker::new(Arc::new(Memory::new()));
+            let election = locker.election("scheduler").expect("a valid name");
+            let leading = election.campaign("a").await.expect("a free seat");
+            assert!(leading.resign().await.is_released());
+            let job = locker.once("nightly").expect("a valid name");
+            let job = job.at_most(Duration::from_secs(60));
+            let Began::Run(running) = job.begin().await.expect("an answer") else {
+                panic!("nobody runs it");
+            };
+            let skipped = job.begin().await.expect("an answer");
+            assert!(matches!(skipped, Began::Skipped(_)), "{skipped:?}");
+            assert!(running.finish(Outcome::Completed).await.is_released());
+        });
+    });
+    let all = seen(recorder.snapshotter().snapshot());
+    for (metric, label) in OF_KINDS {
+        assert_eq!(value(&all, metric, label), 1, "{metric} {label}");
+    }
 }
 
 /// A call that found the lock taken at another process counts as contended when it ends, even if it ends with an error. A call that was
