@@ -1,11 +1,12 @@
 //! [`Entry`]: a lock, a semaphore or a read-write lock, as all `locks` commands read it.
 
+use std::io::{self, Write};
 use std::sync::Arc;
 
 use fencepost::DEFAULT_STORE_TIMEOUT;
 use fencepost::backend::{Holder, Part, Record, Waiter};
 use fencepost::shares::Shares;
-use fencepost::{Backend, LockName};
+use fencepost::{Backend, ErrorKind, LockName};
 use fencepost_trial::text::numbers::plural;
 
 /// What kind of thing has a name. A lock and a semaphore of one name are two things.
@@ -103,11 +104,11 @@ pub(super) async fn read_all(
         .into_iter()
         .map(|listed| Entry::lock(listed.name, listed.record));
     let mut entries: Vec<Entry> = locks.collect();
-    if backend.records().is_some() {
-        let shares = Shares::new(backend.clone(), DEFAULT_STORE_TIMEOUT)
-            .list(pattern)
-            .await?;
-        let shares = shares
+    if backend.capabilities().shares {
+        let shares = Shares::new(backend.clone(), DEFAULT_STORE_TIMEOUT);
+        let listed = unless_unusable(shares.list(pattern).await)?;
+        let shares = listed
+            .unwrap_or_default()
             .into_iter()
             .filter_map(|listed| Entry::shares(listed.name, listed.record));
         entries.extend(shares);
@@ -121,13 +122,26 @@ pub(super) async fn read_shares(
     backend: &Arc<dyn Backend>,
     name: &LockName,
 ) -> fencepost::Result<Option<Entry>> {
-    if backend.records().is_none() {
+    if !backend.capabilities().shares {
         return Ok(None);
     }
-    let record = Shares::new(backend.clone(), DEFAULT_STORE_TIMEOUT)
-        .inspect(name)
-        .await?;
+    let shares = Shares::new(backend.clone(), DEFAULT_STORE_TIMEOUT);
+    let record = unless_unusable(shares.inspect(name).await)?.flatten();
     Ok(record.and_then(|record| Entry::shares(name.as_str(), record)))
+}
+
+/// A store may have locks and no place for records, for instance a Postgres table of an earlier version. Its locks are shown nevertheless.
+fn unless_unusable<T>(answer: fencepost::Result<T>) -> fencepost::Result<Option<T>> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.kind() == ErrorKind::Unusable => {
+            let why = error.message();
+            let note = format!("fencepost: semaphores and read-write locks are not shown: {why}\n");
+            let _ = io::stderr().write_all(note.as_bytes());
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Says what a holder has: `slots 0-1 of 4`, `reader`. `None` if it has the whole name.

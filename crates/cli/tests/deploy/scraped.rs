@@ -36,8 +36,12 @@ fn metrics_of(expr: &str) -> BTreeSet<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let words = expr.split(|c| !is_part(c));
     let ours = words.filter(|word| word.starts_with("checkout_") || word.starts_with("fencepost_"));
-    ours.map(|word| word.trim_end_matches("_bucket").to_owned())
-        .collect()
+    let of_histogram = |word: &str| {
+        let ends = ["_bucket", "_count", "_sum"];
+        let stem = ends.iter().find_map(|end| word.strip_suffix(end));
+        stem.unwrap_or(word).to_owned()
+    };
+    ours.map(of_histogram).collect()
 }
 
 pub(crate) fn every_metric_exists() {
