@@ -97,11 +97,14 @@ impl<'a> Checks<'a> {
         hand_overs
             .filter(|one| one.waited_ns() > half_ns && self.was_released_in_time(one))
             .find_map(|one| {
-                let learned = one.to.learned_at?;
+                let learned = one.to.known_lost()?;
                 let left = learned.at_ns.saturating_sub(one.release.at_ns) < most_ns;
-                let mut failures = self.facts.failures.iter();
-                let has_failed = failures.any(|seen| seen.who == one.to.who && seen.mark < learned);
-                let is_excused = has_failed
+                let ends_as_told = one
+                    .to
+                    .valid_until_ns
+                    .is_some_and(|end| end <= learned.at_ns);
+                let is_excused = ends_as_told
+                    || self.had_failed(one.to, learned)
                     || self.has_stalled(one.to.asked, learned)
                     || self.may_have_lost_session(one.to, learned.at_ns);
                 (left && !is_excused).then_some((one, learned))

@@ -119,20 +119,24 @@ impl<'a> Checks<'a> {
     /// nothing of the process had failed, the lab did not stall, and no session may have ended. A single case may be caused by the machine.
     pub fn said_lost_in_two_rounds(&self) -> Option<[(&'a Hold, Mark); 2]> {
         let lost = |hold: &'a Hold| {
-            let learned = hold.learned_at.filter(|_| self.claims.keep_alive)?;
+            let learned = hold.known_lost().filter(|_| self.claims.keep_alive)?;
             let was_away = self.has_stalled(hold.asked, learned)
                 || self.was_stopped(&hold.who, hold.asked.at_ns, learned.at_ns)
                 || self.may_have_lost_session(hold, learned.at_ns);
-            let mut failures = self.facts.failures.iter();
-            let has_failed = failures.any(|seen| seen.who == hold.who && seen.mark < learned);
             let is_open = hold.release.is_none_or(|release| learned < release);
-            (is_open && !was_away && !has_failed).then_some((hold, learned))
+            (is_open && !was_away && !self.had_failed(hold, learned)).then_some((hold, learned))
         };
         let mut holds = self.facts.holds.iter();
         let first = holds.by_ref().find_map(lost)?;
         let again = holds.filter_map(lost);
         let again = again.into_iter().find(|(hold, _)| hold.asked > first.1)?;
         Some([first, again])
+    }
+
+    /// Returns whether a request of the hold's process had failed by this moment.
+    pub(super) fn had_failed(&self, hold: &Hold, until: Mark) -> bool {
+        let mut failures = self.facts.failures.iter();
+        failures.any(|seen| seen.who == hold.who && seen.mark < until)
     }
 
     /// Returns the release of another name after which this overlap began: the second process was refused before it, and granted the lock

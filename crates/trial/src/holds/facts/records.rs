@@ -69,6 +69,13 @@ impl Hold {
         self.declined.or(self.learned_at)
     }
 
+    /// Returns when its process reported that the lock is lost, unless its release then found the lock: whoever declines a step may only be
+    /// unable to tell.
+    pub fn known_lost(&self) -> Option<Mark> {
+        let is_disproved = matches!(self.released, Some((_, ReleaseResult::Released)));
+        self.learned_at.filter(|_| !is_disproved)
+    }
+
     /// Returns until when nothing indicated that the hold was over. This is later than the certain belief if its process
     /// reports the loss late, or fails.
     pub fn unquestioned_until_ns(&self) -> u64 {

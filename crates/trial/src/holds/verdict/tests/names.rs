@@ -110,17 +110,23 @@ impl NamesHistory {
     }
 
     /// A has three names for longer than a lease, and says that the first is lost.
-    fn loses_the_first(mut self) -> Self {
+    fn loses_the_first(self) -> Self {
+        self.declines_the_first(ReleaseResult::AlreadyLost)
+    }
+
+    /// A declines to use its first name, whose release then says this.
+    fn declines_the_first(mut self, outcome: ReleaseResult) -> Self {
         let [first, second, third] = TOGETHER;
         self = self.take("A", first).take("A", second).take("A", third);
         let hold = self.last_hold - 2;
         self = self.later(1_200.0);
         let declined = What::Declined { op: 99, hold };
         self.history = self.history.add(self.now, "A", declined);
-        self.later(2.0)
-            .release("A", first)
-            .release("A", second)
-            .release("A", third)
+        self = self.later(2.0);
+        self.history = self
+            .history
+            .releases_of("A", first, self.now, hold, outcome);
+        self.later(2.0).release("A", second).release("A", third)
     }
 
     fn judged(&self) -> Verdict {
@@ -180,6 +186,11 @@ fn a_holder_that_says_so_shows_that_its_lease_was_not_renewed() {
     failed.history = failed.history.add(failed.now, "A", failure);
     let failed = failed.loses_the_first().loses_the_first();
     assert_ne!(failed.judged().outcome, Outcome::Broken);
+    // It could not tell, and had kept it.
+    let careful = play()
+        .declines_the_first(RELEASED)
+        .declines_the_first(RELEASED);
+    assert_ne!(careful.judged().outcome, Outcome::Broken);
     let plain = NamesHistory::begin(Claims::PLAIN).pairs();
     let plain = plain.loses_the_first().loses_the_first();
     assert_ne!(plain.judged().outcome, Outcome::Broken);
