@@ -73,7 +73,7 @@ Usage: fencepost once --name NAME --at-most TIME [OPTIONS] -- COMMAND [ARGUMENTS
   --slot TEXT         the date that this run is for: it is not run again once it was completed.
                       Slots sort as text; SQLite, Redis, Postgres table, etcd, ZooKeeper
   --after-crash WHAT  if nobody knows how the last run of the slot ended: skip (it is run at most
-                      once) or rerun (at least once)                  [default: skip]
+                      once) or rerun (at least once, if asked again)  [default: skip]
   --keep TIME         how long slots are remembered; older ones are refused [default: 90d]
   --skip-code N       the exit code if the job is skipped, without a word   [default: 0]
   --ttl TIME          how long a crashed machine blocks the next, 500ms to 24h

@@ -215,6 +215,8 @@ impl Post<'_> {
         };
         let mut command = Command::new(program);
         command.args(arguments);
+        // That of a run around this one is not ours.
+        command.env_remove("FENCEPOST_SLOT");
         command.env("FENCEPOST_NAME", self.task.name.as_str());
         command.envs(
             self.task

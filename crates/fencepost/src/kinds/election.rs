@@ -26,12 +26,14 @@
 //! of a [`Leadership`]: a leader that can run knows that it lost before another can lead, as long as the store keeps what it acknowledged, and
 //! a [resource](crate::resource) that checks the term refuses a leader that was stopped and does not know it yet. Candidates get their turn in the
 //! order of the store's line. Leaderships are always renewed, whatever [`keep_alive`](crate::LockerBuilder::keep_alive) says, and never pass
-//! from task to task inside a process without the store. A lock and an election of the same name exclude each other.
+//! from task to task inside a process without the store. A lock and an election of the same name exclude each other (on ZooKeeper among
+//! programs of this library only).
 //!
 //! # The value
 //! A leader has a value: an address, an identity, anything that others need to know of it. A store that keeps
-//! [records](crate::backend::Capabilities::records) (all but Redlock and Postgres' advisory locks) keeps it beside the lock (`term value`), and
-//! it counts only while the holder of the lock has that term. Such a store answers [`leader`](Election::leader) from the moment at which the new
+//! [records](crate::backend::Capabilities::records) (all but Redlock and Postgres' advisory locks) keeps it: etcd and ZooKeeper in the leader's own
+//! key or node, from the first moment; the others beside the lock (`term value`), where it counts only while the holder of the lock has that
+//! term. They answer [`leader`](Election::leader) from the moment at which the new
 //! leader has written its value, shortly after it got the lock.
 //!
 //! On Redlock and with Postgres' advisory locks, leaders can be elected but have no value, and nobody can ask who leads:

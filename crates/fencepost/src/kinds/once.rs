@@ -8,7 +8,7 @@
 //! use fencepost::stores::memory::Memory;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> fencepost::Result<()> {
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let locker = Locker::new(Arc::new(Memory::new()));
 //! # async fn write_report() -> bool { true }
 //!
@@ -17,7 +17,9 @@
 //!     Began::Run(run) => {
 //!         let outcome = match run.run(write_report()).await {
 //!             Ok(true) => Outcome::Completed,
-//!             Ok(false) | Err(_) => Outcome::Failed,
+//!             Ok(false) => Outcome::Failed,
+//!             // Nobody knows how far it came: dropped, the run counts as crashed.
+//!             Err(stopped) => return Err(stopped.into()),
 //!         };
 //!         println!("{:?}", run.finish(outcome).await);
 //!     }
@@ -42,7 +44,7 @@
 //! # Why nothing can promise "exactly once"
 //! A machine that dies after the work and before the record of its completion leaves a slot of which nobody knows whether the work was done.
 //! [`AfterCrash`] says what happens then: with [`Skip`](AfterCrash::Skip), a slot is run at most once; with [`Rerun`](AfterCrash::Rerun), at least
-//! once. Only if the work itself and the record of its completion are one transaction can it be exactly once, and then this is not needed.
+//! once, if somebody asks for it again after the crash. Only if the work itself and the record of its completion are one transaction can it be exactly once, and then this is not needed.
 //! What the work changes can also check the [fence](Run::fence) of the run.
 //!
 //! # Which stores

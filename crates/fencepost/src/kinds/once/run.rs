@@ -58,7 +58,7 @@ impl Finished {
 pub enum Stopped {
     /// The lock was lost. Another run may have begun.
     Lost(Lost),
-    /// [`at_most`](Once::at_most) is almost over. There is still time to [finish](Run::finish) the run.
+    /// [`at_most`](Once::at_most) is almost over: a hundredth of it is left to [finish](Run::finish) the run.
     OutOfTime,
 }
 
@@ -234,6 +234,7 @@ impl Run {
     /// let endless = locker.once("endless")?.at_most(Duration::from_millis(50));
     /// let Began::Run(run) = endless.begin().await? else { return Ok(()) };
     /// match run.run(std::future::pending::<()>()).await {
+    ///     // It had done nothing, so it is safe to do it again. Otherwise, drop the run.
     ///     Err(Stopped::OutOfTime) => assert!(run.finish(Outcome::Failed).await.is_released()),
     ///     Err(Stopped::Lost(lost)) => println!("another run may have begun: {lost}"),
     ///     Ok(()) => unreachable!("it never ends by itself"),
