@@ -279,6 +279,12 @@ class Fold {
   }
 
   on_gave_up(e, lane) {
+    if (lane == null) {
+      // The lab gave up the whole run.
+      const op = { type: 'op', t0: e.t, t1: e.t, shape: 'eye', refused: false, bad: false, top: [], low: ['the lab gave up', 'ended'], event: e };
+      this.ops.push(op);
+      return op;
+    }
     return this.add({ type: 'note', lane, t0: e.t, t1: e.t, event: e });
   }
 

@@ -44,7 +44,8 @@
 //! # Why nothing can promise "exactly once"
 //! A machine that dies after the work and before the record of its completion leaves a slot of which nobody knows whether the work was done.
 //! [`AfterCrash`] says what happens then: with [`Skip`](AfterCrash::Skip), a slot is run at most once; with [`Rerun`](AfterCrash::Rerun), at least
-//! once, if somebody asks for it again after the crash. Only if the work itself and the record of its completion are one transaction can it be exactly once, and then this is not needed.
+//! once, if somebody asks for it again after the crash. Only if the work itself and the record of its completion are one transaction can it be
+//! exactly once, and then this is not needed.
 //! What the work changes can also check the [fence](Run::fence) of the run.
 //!
 //! # Which stores
