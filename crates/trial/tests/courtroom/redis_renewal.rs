@@ -21,15 +21,20 @@ pub(crate) struct RenewalLine {
     ttl: Duration,
     connection: Option<Connection>,
     has_failed: bool,
+    /// A connection that is open from the start. That for renewals is not: it comes with the first of them.
+    _first: Option<Connection>,
 }
 
 impl RenewalLine {
     pub(crate) fn of(redis: RedisLatch, ttl: Duration) -> Self {
+        let trusts = redis.flaw() == Some(Flaw::TrustsConnection);
+        let first = trusts.then(|| Connection::open(redis.address(), ttl).ok());
         Self {
             redis,
             ttl,
             connection: None,
             has_failed: false,
+            _first: first.flatten(),
         }
     }
 

@@ -384,7 +384,7 @@ impl Description {
                 keeps_its_ttl: true,
                 at_store: BETWEEN,
                 is_about_renewal: true,
-                likely_ms: |trial| 500 + 5 * trial.ttl_ms / 2,
+                likely_ms: |trial| 500 + 4 * trial.ttl_ms,
                 ..usual("dead-connection", "trial dead-connection")
             },
             Scenario::Vanish => Self {

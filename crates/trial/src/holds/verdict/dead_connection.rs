@@ -30,10 +30,29 @@ pub(super) fn judge(court: &Court<'_>) -> Verdict {
         let excuse = only_told(&losses).or_else(|| excuse(court, &losses, LEASE_NS));
         return excuse.unwrap_or_else(|| broken(court, dead, &losses));
     }
+    if !was_renewed(court, dead, holder) {
+        return Verdict::inconclusive(
+            "Nothing broke, and nothing was tested: A was not seen to have renewed its lease before its connections died.",
+            Lack::Renewal,
+            "somebody who is refused the lock when a lease that was never renewed would be over.",
+        );
+    }
     match refused(court, dead, holder) {
         Some(refused) => acquit(court, dead, refused),
         None => court.unanswered(),
     }
+}
+
+/// Returns whether B was refused A's lock before the connections died, when a lease that was never renewed would have been over. So A had a
+/// connection for its renewals that could die, or makes a new one each time.
+fn was_renewed(court: &Court<'_>, dead: Mark, holder: &Hold) -> bool {
+    let over_ns = holder.asked.at_ns.saturating_add(court.ttl_ns());
+    let mut waits = court.facts.waits.iter();
+    waits.any(|wait| {
+        let is_other = wait.who == OTHER && wait.key == holder.key;
+        let is_late = wait.asked.at_ns > over_ns;
+        is_other && is_late && wait.refused().is_some_and(|refused| refused < dead)
+    })
 }
 
 /// Returns when B was last refused A's lock, if a lease that ran when the connections died would have been over.
@@ -49,6 +68,16 @@ fn refused(court: &Court<'_>, dead: Mark, holder: &Hold) -> Option<Mark> {
 }
 
 fn broken(court: &Court<'_>, dead: Mark, losses: &[LostHold<'_>]) -> Verdict {
+    if losses.first().is_some_and(|loss| loss.at < dead) {
+        return Verdict {
+            evidence: evidence_of(losses),
+            why: Some("Nothing had happened to A's connections by then: A did not renew its lease, although its lock claims that.".into()),
+            ..Verdict::bare(
+                Outcome::Broken,
+                "A lost its lock before its connections died.",
+            )
+        };
+    }
     let lost_ns = losses.first().map_or(0, |loss| loss.at.at_ns);
     let sentence = "A's connections to its store die silently, and new ones work";
     Verdict {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::sequence::{Sequence, after};
-use super::{A, Act, B, RoadEvent, at_once, try_once};
+use super::{A, Act, B, MARGIN, RoadEvent, at_once, try_once};
 use crate::holds::many_leases::{CONTROL, EACH_WAY, ONE_MORE, kept, sample};
 use crate::holds::run::chance::Chance;
 use crate::holds::run::roads::{StoreError, Which};
@@ -33,16 +33,19 @@ pub(super) fn many_leases(trial: &Trial, claims: Claims, chance: &Chance) -> Vec
     acts.scripts()
 }
 
-/// A's connections die silently at some moment before half of its lease is over. B shows for more than two leases that the store answers: it asks
-/// for A's lock again and again.
+/// When A's lease would be over, had A not renewed it, B asks for the lock. Then A's connections die silently, that of the renewals among them,
+/// and B shows for more than two leases that the store answers: it asks for A's lock again and again.
 pub(super) fn dead_connection(trial: &Trial, claims: Claims, chance: &Chance) -> Vec<Vec<Act>> {
     if !claims.keep_alive {
         return nothing_to_try();
     }
     let key = FIRST_LOCK;
-    let before = Act::Work(chance.between(Duration::ZERO, 2 * (trial.ttl() / 4)));
+    let over = Act::Work(trial.ttl() + MARGIN + chance.between(Duration::ZERO, trial.ttl() / 2));
     let mut acts = Sequence::of(2);
-    let is_dead = acts.add(A, [at_once(key), before, Act::Road(RoadEvent::Bury)]);
+    let is_renewed = acts.add(A, [at_once(key), over]);
+    acts.add(B, [after(is_renewed), Act::EndIfFinished(A)]);
+    let has_asked = acts.add(B, asks_briefly(key));
+    let is_dead = acts.add(A, [after(has_asked), Act::Road(RoadEvent::Bury)]);
     acts.add(A, [Act::AfterAll(B), STILL_BELIEVES]);
     acts.add(A, [Act::ReleaseIfHeld { key }]);
     acts.add(B, [after(is_dead), Act::EndIfFinished(A)]);
