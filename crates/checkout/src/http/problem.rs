@@ -218,7 +218,7 @@ fn product_unavailable(detail: &str) -> Problem {
     Problem::conflict("product-unavailable", "Product unavailable", detail)
 }
 
-/// The problem of a request that changes nothing. One that changes something is [`Problem::of_change`].
+/// The problem of a request that changes nothing. One that changes something is `Problem::of_change`.
 impl From<StorageError> for Problem {
     fn from(error: StorageError) -> Self {
         Self::of_storage(error, "the database is unavailable")
