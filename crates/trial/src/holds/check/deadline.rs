@@ -97,7 +97,7 @@ impl<'a> Checks<'a> {
         hand_overs
             .filter(|one| one.waited_ns() > half_ns && self.was_released_in_time(one))
             .find_map(|one| {
-                let learned = one.to.known_lost()?;
+                let learned = one.to.learned_at?;
                 let left = learned.at_ns.saturating_sub(one.release.at_ns) < most_ns;
                 let ends_as_told = one
                     .to
